@@ -23,7 +23,8 @@ impl Cells {
     /// and `apart` compares them with the result at a cell.
     pub(crate) fn error<T: Sync>(
         &self,
-        (cpu, seed): (&Cpu, u64),
+        cpu: &Cpu,
+        seed: u64,
         reference: impl Fn([isize; 3], [usize; 3]) -> Vec<T> + Sync,
         apart: impl Fn(usize, &T) -> f64 + Sync,
     ) -> f64 {
@@ -38,22 +39,27 @@ impl Cells {
                 0 => cells - 1,
                 _ => (input::bits(seed ^ 0x1b3, turn) % cells as u64) as usize,
             };
-            let at = [cell / nx / ny, cell / nx % ny, cell % nx];
-            let window = window(self.shape, self.closed, self.steps, at);
-            apart(cell, &reference(window.0, window.1)[index(at, window)])
+            let position = [cell / nx / ny, cell / nx % ny, cell % nx];
+            let (low, size) = window(self.shape, self.closed, self.steps, position);
+            apart(cell, &reference(low, size)[index(position, low, size)])
         };
         cpu.run(|| (0..CHECKED).into_par_iter().map(error).reduce(|| 0.0, f64::max))
     }
 }
 
-/// The window (first cell and size along each axis) whose cells reach `at` within `steps` steps. Along an
-/// axis with walls (`closed`) it ends where the box ends; along a periodic axis its first cell may be
+/// The window (first cell and size along each axis) whose cells reach `position` within `steps` steps. Along
+/// an axis with walls (`closed`) it ends where the box ends; along a periodic axis its first cell may be
 /// below 0. It spans an axis that is shorter than the reach.
-fn window(shape: [usize; 3], closed: [bool; 3], steps: usize, at: [usize; 3]) -> ([isize; 3], [usize; 3]) {
+fn window(
+    shape: [usize; 3],
+    closed: [bool; 3],
+    steps: usize,
+    position: [usize; 3],
+) -> ([isize; 3], [usize; 3]) {
     let (mut low, mut size) = ([0; 3], shape);
     for axis in 0..3 {
         let (n, reach) = (shape[axis] as isize, steps as isize);
-        let (from, to) = (at[axis] as isize - reach, at[axis] as isize + reach + 1);
+        let (from, to) = (position[axis] as isize - reach, position[axis] as isize + reach + 1);
         let (from, to) = if closed[axis] { (from.max(0), to.min(n)) } else { (from, to) };
         if to - from < n {
             (low[axis], size[axis]) = (from, (to - from) as usize);
@@ -62,8 +68,8 @@ fn window(shape: [usize; 3], closed: [bool; 3], steps: usize, at: [usize; 3]) ->
     (low, size)
 }
 
-/// Index of cell `at` of the whole box in such a window.
-fn index(at: [usize; 3], (low, size): ([isize; 3], [usize; 3])) -> usize {
-    let [z, y, x] = [0, 1, 2].map(|axis| (at[axis] as isize - low[axis]) as usize);
+/// Index in such a window of the cell at `position` of the whole box.
+fn index(position: [usize; 3], low: [isize; 3], size: [usize; 3]) -> usize {
+    let [z, y, x] = [0, 1, 2].map(|axis| (position[axis] as isize - low[axis]) as usize);
     (z * size[1] + y) * size[2] + x
 }

@@ -36,9 +36,9 @@ macro_rules! register {
 
         /// Every application, by name.
         pub fn ladders() -> Vec<Box<dyn Ladder>> {
-            let mut all: Vec<Box<dyn Ladder>> = vec![$(Box::new($folder::$ladder)),*];
-            all.sort_by_key(|ladder| ladder.about().name);
-            all
+            let mut ladders: Vec<Box<dyn Ladder>> = vec![$(Box::new($folder::$ladder)),*];
+            ladders.sort_by_key(|ladder| ladder.about().name);
+            ladders
         }
     };
 }

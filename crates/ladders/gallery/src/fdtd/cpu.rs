@@ -10,37 +10,37 @@ pub(super) fn scalar(p: &Problem, start: &[f32], out: &mut [f32]) {
     let ([nz, ny, nx], cells) = (p.shape, p.cells());
     let base = |c: usize| p.field(c).map(|f| f * cells);
     let [ex, ey, ez, hx, hy, hz] = [0, 1, 2, 3, 4, 5].map(base);
-    let get = |f: &[f32], base: Option<usize>, at: usize| base.map_or(0.0, |base| f[base + at]);
-    let add = |f: &mut [f32], base: Option<usize>, at: usize, v: f32| {
+    let get = |f: &[f32], base: Option<usize>, cell: usize| base.map_or(0.0, |base| f[base + cell]);
+    let add = |f: &mut [f32], base: Option<usize>, cell: usize, v: f32| {
         if let Some(base) = base {
-            f[base + at] += COURANT * v;
+            f[base + cell] += COURANT * v;
         }
     };
     for _ in 0..p.steps {
-        for at in 0..cells {
-            let [z, y, x] = [at / nx / ny, at / nx % ny, at % nx];
+        for cell in 0..cells {
+            let [z, y, x] = [cell / nx / ny, cell / nx % ny, cell % nx];
             let f = &mut *out;
             let ahead =
-                |f: &[f32], base, there: bool, by: usize| if there { get(f, base, at + by) } else { 0.0 };
-            let by_z = |f: &[f32], base| ahead(f, base, z + 1 < nz, nx * ny) - get(f, base, at);
-            let by_y = |f: &[f32], base| ahead(f, base, y + 1 < ny, nx) - get(f, base, at);
-            let by_x = |f: &[f32], base| ahead(f, base, x + 1 < nx, 1) - get(f, base, at);
-            add(f, hx, at, by_z(f, ey) - by_y(f, ez));
-            add(f, hy, at, by_x(f, ez) - by_z(f, ex));
-            add(f, hz, at, by_y(f, ex) - by_x(f, ey));
+                |f: &[f32], base, there: bool, by: usize| if there { get(f, base, cell + by) } else { 0.0 };
+            let by_z = |f: &[f32], base| ahead(f, base, z + 1 < nz, nx * ny) - get(f, base, cell);
+            let by_y = |f: &[f32], base| ahead(f, base, y + 1 < ny, nx) - get(f, base, cell);
+            let by_x = |f: &[f32], base| ahead(f, base, x + 1 < nx, 1) - get(f, base, cell);
+            add(f, hx, cell, by_z(f, ey) - by_y(f, ez));
+            add(f, hy, cell, by_x(f, ez) - by_z(f, ex));
+            add(f, hz, cell, by_y(f, ex) - by_x(f, ey));
         }
-        for at in 0..cells {
-            let [z, y, x] = [at / nx / ny, at / nx % ny, at % nx];
+        for cell in 0..cells {
+            let [z, y, x] = [cell / nx / ny, cell / nx % ny, cell % nx];
             let f = &mut *out;
-            let less = |f: &[f32], base, by: usize| get(f, base, at) - get(f, base, at - by);
+            let less = |f: &[f32], base, by: usize| get(f, base, cell) - get(f, base, cell - by);
             if z > 0 && y > 0 {
-                add(f, ex, at, less(f, hz, nx) - less(f, hy, nx * ny));
+                add(f, ex, cell, less(f, hz, nx) - less(f, hy, nx * ny));
             }
             if z > 0 && x > 0 {
-                add(f, ey, at, less(f, hx, nx * ny) - less(f, hz, 1));
+                add(f, ey, cell, less(f, hx, nx * ny) - less(f, hz, 1));
             }
             if y > 0 && x > 0 {
-                add(f, ez, at, less(f, hy, 1) - less(f, hx, nx));
+                add(f, ez, cell, less(f, hy, 1) - less(f, hx, nx));
             }
         }
     }
@@ -66,13 +66,13 @@ pub(super) fn rows(level: Level, cpu: Option<&Cpu>, p: &Problem, start: &[f32], 
             let first = ((slab + 1) * thick - 1) * layer;
             let mut made = [3, 4, 5]
                 .map(|c| p.field(c).map_or(Vec::new(), |f| old[f * cells + first..][..layer].to_vec()));
-            let at = |c: usize| p.field(c).map_or(&[][..], |f| &old[f * cells..(f + 1) * cells]);
-            let e = [at(0), at(1), at(2)];
+            let field = |c: usize| p.field(c).map_or(&[][..], |f| &old[f * cells..(f + 1) * cells]);
+            let e = [field(0), field(1), field(2)];
             for row in 0..layer / nx {
                 let [hx, hy, hz] = &mut made;
                 let to = [hx, hy, hz].map(|h| h.chunks_exact_mut(nx).nth(row).unwrap_or_default());
-                let at = first / nx + row;
-                dispatch!(level, simd => magnetic(simd, e, p, (at, at), to));
+                let row = first / nx + row;
+                dispatch!(level, simd => magnetic(simd, e, p, row, row, to));
             }
             made
         };
@@ -123,7 +123,7 @@ fn sweep<S: Simd>(
             }
             None => {
                 // The slab ends where the box ends, or the layer ahead is in it.
-                magnetic(simd, [&*ex, &*ey, &*ez], p, (row, first + row), h);
+                magnetic(simd, [&*ex, &*ey, &*ez], p, row, first + row, h);
             }
         }
         let behind = |c: usize, by: usize| -> &[f32] {
@@ -165,7 +165,7 @@ fn curl(e: &mut [f32], [a, b, c, d]: [&[f32]; 4]) {
 
 /// H of a row from E: `row` of these arrays, `of_box` of the box.
 #[inline(always)]
-fn magnetic<S: Simd>(_: S, e: [&[f32]; 3], p: &Problem, (row, of_box): (usize, usize), h: [&mut [f32]; 3]) {
+fn magnetic<S: Simd>(_: S, e: [&[f32]; 3], p: &Problem, row: usize, of_box: usize, h: [&mut [f32]; 3]) {
     let [nz, ny, nx] = p.shape;
     let line = |c: usize, row: usize| e[c].get(row * nx..(row + 1) * nx);
     let above = |c: usize| if of_box / ny + 1 < nz { line(c, row + ny) } else { None };

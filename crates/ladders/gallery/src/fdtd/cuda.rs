@@ -75,7 +75,8 @@ pub(super) fn passes(
     config: &Config,
     p: &Problem,
     strided: bool,
-    (start, out): (&Array<f32>, &mut Array<f32>),
+    start: &Array<f32>,
+    out: &mut Array<f32>,
 ) -> Result<()> {
     let sizes = sizes(p, &[start, out])?;
     let threads = config.get("threads")?.max(1);
@@ -96,18 +97,25 @@ pub(super) fn passes(
     Ok(())
 }
 
+/// The fields at the start, room for others, and the result.
+pub(super) struct Fields<'a> {
+    pub(super) start: &'a Array<f32>,
+    pub(super) room: &'a mut Array<f32>,
+    pub(super) out: &'a mut Array<f32>,
+}
+
 /// `launches` launches of `launch`(arguments of the arrays, number): from the start, between room and result,
 /// to the result.
 fn between(
-    (start, room, out): (&Array<f32>, &mut Array<f32>, &mut Array<f32>),
+    Fields { start, room, out }: Fields<'_>,
     launches: usize,
     launch: impl Fn([Argument<'_>; 2], usize) -> Result<()>,
 ) -> Result<()> {
-    for at in 0..launches {
-        let to_result = (launches - at) % 2 == 1;
+    for number in 0..launches {
+        let to_result = (launches - number) % 2 == 1;
         let (from, to) = if to_result { (&*room, &mut *out) } else { (&*out, &mut *room) };
-        let from = if at == 0 { start } else { from };
-        launch([from.cuda().into(), to.cuda_mut().into()], at)?;
+        let from = if number == 0 { start } else { from };
+        launch([from.cuda().into(), to.cuda_mut().into()], number)?;
     }
     Ok(())
 }
@@ -117,14 +125,14 @@ pub(super) fn fused(
     cuda: &Cuda,
     config: &Config,
     p: &Problem,
-    arrays: (&Array<f32>, &mut Array<f32>, &mut Array<f32>),
+    fields: Fields<'_>,
 ) -> Result<()> {
-    let sizes = sizes(p, &[arrays.0, arrays.1, arrays.2])?;
+    let sizes = sizes(p, &[fields.start, fields.room, fields.out])?;
     let kernel = cuda.kernel(&FUSED, &define([("DIMS", dims(p))]), "fused")?;
     let (x, y) = (config.get("x")?.max(1), config.get("y")?.max(1));
     let [nz, ny, nx] = p.shape.map(|n| n as u32);
     let shape = Launch { blocks: [nx.div_ceil(x), ny.div_ceil(y), nz], threads: [x, y, 1], shared: 0 };
-    between(arrays, p.steps, |arrays, _| {
+    between(fields, p.steps, |arrays, _| {
         let arguments = &mut [&arrays[..], &sizes].concat();
         // SAFETY: all arrays hold all components of all cells, and threads beyond the box end.
         unsafe { kernel.launch(shape, arguments) }
@@ -136,9 +144,9 @@ pub(super) fn blocked(
     cuda: &Cuda,
     config: &Config,
     p: &Problem,
-    arrays: (&Array<f32>, &mut Array<f32>, &mut Array<f32>),
+    fields: Fields<'_>,
 ) -> Result<()> {
-    let sizes = sizes(p, &[arrays.0, arrays.1, arrays.2])?;
+    let sizes = sizes(p, &[fields.start, fields.room, fields.out])?;
     let [steps, tx, ty, planes] = ["steps", "tx", "ty", "planes"].map(|name| config.get(name));
     let (steps, tx, ty, planes) = (steps?, tx?, ty?, planes?);
     let fits = (1..=MOST_STEPS).contains(&steps) && tx.min(ty) > 2 * steps && planes > 0;
@@ -148,9 +156,9 @@ pub(super) fn blocked(
     }
     let [nz, ny, nx] = p.shape.map(|n| n as u32);
     let count = p.steps.div_ceil(steps as usize);
-    between(arrays, count, |arrays, at| {
+    between(fields, count, |arrays, number| {
         // The first pass makes what is left over.
-        let steps = if at == 0 { (p.steps - (count - 1) * steps as usize) as u32 } else { steps };
+        let steps = if number == 0 { (p.steps - (count - 1) * steps as usize) as u32 } else { steps };
         let kernel = cuda.kernel(&BLOCKED, &blocked_defines(dims(p), [steps, tx, ty]), "blocked")?;
         let blocks = [nx.div_ceil(tx - 2 * steps), ny.div_ceil(ty - 2 * steps), nz.div_ceil(planes)];
         let shape = Launch { blocks, threads: [tx, ty, 1], shared: 0 };

@@ -99,7 +99,8 @@ pub fn advance(steps: usize, start: &Array<f32>, out: &mut Array<f32>) -> Result
         Backend::Cuda(cuda) => {
             let config = tuned(&Fdtd, &problem, &variants::gpu_blocked(), &device);
             let mut room = Array::zeros(&device, start.shape())?;
-            cuda::blocked(cuda, &config, &problem, (start, &mut room, out))
+            let fields = cuda::Fields { start, room: &mut room, out };
+            cuda::blocked(cuda, &config, &problem, fields)
         }
     }
 }
@@ -175,9 +176,9 @@ impl Algorithm for Fdtd {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let cells = problem.cells();
         let [_, ny, nx] = problem.shape;
-        let tangential = |at: usize| {
-            let (field, cell) = (at / cells, at % cells);
-            let [z, y, x] = [cell / nx / ny, cell / nx % ny, cell % nx].map(|at| at == 0);
+        let tangential = |index: usize| {
+            let (field, cell) = (index / cells, index % cells);
+            let [z, y, x] = [cell / nx / ny, cell / nx % ny, cell % nx].map(|coordinate| coordinate == 0);
             match (problem.flat(), field) {
                 (false, 0) => z || y,
                 (false, 1) => z || x,
@@ -185,8 +186,8 @@ impl Algorithm for Fdtd {
                 _ => false,
             }
         };
-        let host = input::filled(device.cpu_side(), "fields", problem.fields() * cells, |at| {
-            if tangential(at) { 0.0 } else { input::signed_unit(seed, at) }
+        let host = input::filled(device.cpu_side(), "fields", problem.fields() * cells, |index| {
+            if tangential(index) { 0.0 } else { input::signed_unit(seed, index) }
         })?;
         let shape = [&[problem.fields()][..], &problem.shape].concat();
         Ok(Data {
@@ -214,8 +215,8 @@ impl Algorithm for Fdtd {
             (0..6).map(one).fold(0.0, |a: f64, b| if b.is_nan() { f64::INFINITY } else { a.max(b) })
         };
         let (shape, steps) = (problem.shape, problem.steps);
-        let of = |low, size| reference::window(problem, &data.host, low, size);
+        let window = |low, size| reference::window(problem, &data.host, low, size);
         let cpu = data.out.device().cpu_side();
-        Ok(Cells { shape, closed: [true; 3], steps }.error((cpu, data.seed), of, apart))
+        Ok(Cells { shape, closed: [true; 3], steps }.error(cpu, data.seed, window, apart))
     }
 }

@@ -47,14 +47,15 @@ pub(super) fn rows() -> Vec<Row<Fdtd>> {
             one_pass,
             |config, d| {
                 let device = d.start.device().clone();
-                cuda::fused(gpu(&device)?, config, &d.problem, (&d.start, &mut d.room, &mut d.out))
+                let fields = cuda::Fields { start: &d.start, room: &mut d.room, out: &mut d.out };
+                cuda::fused(gpu(&device)?, config, &d.problem, fields)
             },
         )
         .refuses(cuda::refuses)
         .space(|_| {
             Space::none().axis("x", &[32, 64, 128], 32).axis("y", &[1, 2, 4, 8, 16], 8).where_(|c| {
-                let at = |name| c.find(name).unwrap_or(1);
-                (64..=512).contains(&(at("x") * at("y")))
+                let value = |name| c.find(name).unwrap_or(1);
+                (64..=512).contains(&(value("x") * value("y")))
             })
         })
         .forms(cuda::fused_forms),
@@ -71,7 +72,8 @@ pub(super) fn gpu_blocked() -> Row<Fdtd> {
         few_passes,
         |config, d| {
             let device = d.start.device().clone();
-            cuda::blocked(gpu(&device)?, config, &d.problem, (&d.start, &mut d.room, &mut d.out))
+            let fields = cuda::Fields { start: &d.start, room: &mut d.room, out: &mut d.out };
+            cuda::blocked(gpu(&device)?, config, &d.problem, fields)
         },
     )
     .refuses(cuda::refuses)
@@ -96,7 +98,7 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
 
 fn passes(config: &Config, d: &mut Data, strided: bool) -> Result<()> {
     let device = d.start.device().clone();
-    cuda::passes(gpu(&device)?, config, &d.problem, strided, (&d.start, &mut d.out))
+    cuda::passes(gpu(&device)?, config, &d.problem, strided, &d.start, &mut d.out)
 }
 
 /// Threads of a tile, steps of a pass, planes that a block writes. In two dimensions a thread has few

@@ -17,8 +17,8 @@ impl Vectors<'_> {
     /// u = 0 and r = d = b, which is 0 on the boundary; gives r·r.
     fn begin(&mut self, p: &Problem) -> f64 {
         self.u.fill(0.0);
-        for (at, (r, &b)) in self.r.iter_mut().zip(self.b).enumerate() {
-            *r = if p.inner(p.place(at)) { b } else { 0.0 };
+        for (index, (r, &b)) in self.r.iter_mut().zip(self.b).enumerate() {
+            *r = if p.inner(p.place(index)) { b } else { 0.0 };
         }
         self.d.copy_from_slice(self.r);
         dot(self.r, self.r)
@@ -54,8 +54,8 @@ pub(super) fn plain(p: &Problem, mut v: Vectors<'_>, apply: impl Fn(&[f32], &mut
 /// A row of the matrix after another.
 pub(super) fn rows(m: &Matrix, d: &[f32], q: &mut [f32]) {
     let (starts, columns, values) = (m.starts.cpu(), m.columns.cpu(), m.values.cpu());
-    for (at, q) in q.iter_mut().enumerate() {
-        let row = starts[at] as usize..starts[at + 1] as usize;
+    for (index, q) in q.iter_mut().enumerate() {
+        let row = starts[index] as usize..starts[index + 1] as usize;
         *q = columns[row.clone()].iter().zip(&values[row]).map(|(&c, v)| v * d[c as usize]).sum();
     }
 }
@@ -64,8 +64,8 @@ pub(super) fn rows(m: &Matrix, d: &[f32], q: &mut [f32]) {
 /// axes.
 pub(super) fn nodes(p: &Problem, kappa: &[f32], d: &[f32], q: &mut [f32]) {
     let [_, ny, nx] = p.shape;
-    for (at, q) in q.iter_mut().enumerate() {
-        let node = p.place(at);
+    for (index, q) in q.iter_mut().enumerate() {
+        let node = p.place(index);
         if !p.inner(node) {
             *q = 0.0;
             continue;
@@ -76,7 +76,7 @@ pub(super) fn nodes(p: &Problem, kappa: &[f32], d: &[f32], q: &mut [f32]) {
             let [z, y, x] = [0, 1, 2].map(|axis| node[axis] + 1 - 2 * (octant >> axis & 1));
             let far = [[z, y, node[2]], [z, node[1], x], [node[0], y, x], [z, y, x]];
             let others: f32 = far.iter().map(|&other| d[p.index(other)]).sum();
-            sum += kappa[(ez * ny + ey) * nx + ex] * (4.0 * d[at] - others);
+            sum += kappa[(ez * ny + ey) * nx + ex] * (4.0 * d[index] - others);
         }
         *q = sum / 12.0;
     }

@@ -101,13 +101,22 @@ impl Steps<'_> {
     }
 }
 
+/// The equations of a problem: coefficients, right-hand side, and the assembled matrix where there is one.
+pub(super) struct Equations<'a> {
+    pub(super) problem: &'a Problem,
+    pub(super) kappa: &'a Array<f32>,
+    pub(super) b: &'a Array<f32>,
+    pub(super) matrix: Option<&'a Matrix>,
+}
+
 /// Each operation of a step by a kernel of its own.
 pub(super) fn plain(
     cuda: &Cuda,
-    (product, config): (Product, &Config),
-    p: &Problem,
-    (kappa, b, matrix): (&Array<f32>, &Array<f32>, Option<&Matrix>),
-    (room, u): (&mut Room, &mut Array<f32>),
+    product: Product,
+    config: &Config,
+    Equations { problem: p, kappa, b, matrix }: Equations<'_>,
+    room: &mut Room,
+    u: &mut Array<f32>,
 ) -> Result<()> {
     let sums = [&room.squares[0], &room.squares[1], &room.curvature];
     let steps = Steps::new(p, kappa, &[b, &*u, &room.r, &room.d, &room.other, &room.q], &sums)?;
@@ -178,10 +187,9 @@ pub(super) fn plain(
 pub(super) fn fused(
     cuda: &Cuda,
     config: &Config,
-    p: &Problem,
-    kappa: &Array<f32>,
-    b: &Array<f32>,
-    (room, u): (&mut Room, &mut Array<f32>),
+    Equations { problem: p, kappa, b, .. }: Equations<'_>,
+    room: &mut Room,
+    u: &mut Array<f32>,
 ) -> Result<()> {
     let sums = [&room.squares[0], &room.squares[1], &room.curvature];
     let steps = Steps::new(p, kappa, &[b, &*u, &room.r, &room.d, &room.other, &room.q], &sums)?;

@@ -46,7 +46,7 @@ impl Problem {
 
     /// Whether a node has an unknown: u is 0 on the boundary.
     fn inner(&self, node: [usize; 3]) -> bool {
-        node.iter().zip(self.shape).all(|(&at, n)| at > 0 && at < n)
+        node.iter().zip(self.shape).all(|(&coordinate, n)| coordinate > 0 && coordinate < n)
     }
 
     /// Errors: no elements, no steps, more nodes than kernels count.
@@ -99,7 +99,8 @@ pub fn solve(kappa: &Array<f32>, b: &Array<f32>, iterations: usize, u: &mut Arra
         }
         Backend::Cuda(cuda) => {
             let config = tuned(&Fem, &problem, &variants::gpu_fused(), &device);
-            cuda::fused(cuda, &config, &problem, kappa, b, (&mut room, u))
+            let equations = cuda::Equations { problem: &problem, kappa, b, matrix: None };
+            cuda::fused(cuda, &config, equations, &mut room, u)
         }
     }
 }
@@ -213,7 +214,7 @@ impl Algorithm for Fem {
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let (cpu, [nz, ny, nx]) = (device.cpu_side(), problem.shape);
         let kappa =
-            input::filled(cpu, "coefficients", nz * ny * nx, |at| 1.0 + 0.5 * input::signed_unit(seed, at))?;
+            input::filled(cpu, "coefficients", nz * ny * nx, |index| 1.0 + 0.5 * input::signed_unit(seed, index))?;
         let b = input::uniform(cpu, seed ^ 0xfe, problem.nodes())?;
         let matrix = match sparse::refuses(problem) {
             None => Some(sparse::Matrix::new(problem, &kappa, device)?),
@@ -247,8 +248,8 @@ impl Algorithm for Fem {
         let [kappa, b] = &data.host;
         let wanted = data.wanted.get_or_init(|| cpu.run(|| reference::solve(problem, kappa, b)));
         let (mut apart, mut size) = (0.0, 0.0);
-        for (&found, want) in u.iter().zip(wanted) {
-            apart += (f64::from(found) - want).powi(2);
+        for (&value, want) in u.iter().zip(wanted) {
+            apart += (f64::from(value) - want).powi(2);
             size += want.powi(2);
         }
         let error = (apart / size.max(f64::MIN_POSITIVE)).sqrt();

@@ -11,10 +11,10 @@ pub const STIFFNESS: [f64; 4] = [4.0, 0.0, -1.0, -1.0];
 
 /// u after all steps, on all nodes.
 pub fn solve(p: &Problem, kappa: &[f32], b: &[f32]) -> Vec<f64> {
-    let inner = |at: usize| p.inner(p.place(at));
+    let inner = |index: usize| p.inner(p.place(index));
     let mut u = vec![0.0; p.nodes()];
     let mut r: Vec<f64> =
-        b.iter().enumerate().map(|(at, &b)| if inner(at) { f64::from(b) } else { 0.0 }).collect();
+        b.iter().enumerate().map(|(index, &b)| if inner(index) { f64::from(b) } else { 0.0 }).collect();
     let mut d = r.clone();
     let dot = |a: &[f64], b: &[f64]| a.par_iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut square = dot(&r, &r);
@@ -34,8 +34,8 @@ pub fn solve(p: &Problem, kappa: &[f32], b: &[f32]) -> Vec<f64> {
 /// (A x)_i = Σ over the elements at node i, κ Σ over their corners of stiffness · x; 0 at the boundary.
 pub fn apply(p: &Problem, kappa: &[f32], x: &[f64]) -> Vec<f64> {
     let [_, ny, nx] = p.shape;
-    let row = |at: usize| {
-        let node = p.place(at);
+    let row = |index: usize| {
+        let node = p.place(index);
         if !p.inner(node) {
             return 0.0;
         }

@@ -30,9 +30,9 @@ impl Matrix {
         let mut starts = cpu::try_with_capacity("rows of a matrix", p.nodes() + 1)?;
         let mut columns = cpu::try_with_capacity("columns of a matrix", most)?;
         let mut values = cpu::try_with_capacity("numbers of a matrix", most)?;
-        for at in 0..p.nodes() {
+        for index in 0..p.nodes() {
             starts.push(columns.len() as u32);
-            let node = p.place(at);
+            let node = p.place(index);
             if !p.inner(node) {
                 continue;
             }

@@ -91,7 +91,9 @@ pub(super) fn gpu_fused() -> Row<Fem> {
         |p| work(p, 44.0),
         |config, d| {
             let device = d.u.device().clone();
-            cuda::fused(gpu(&device)?, config, &d.problem, &d.kappa, &d.b, (&mut d.room, &mut d.u))
+            let equations =
+                cuda::Equations { problem: &d.problem, kappa: &d.kappa, b: &d.b, matrix: None };
+            cuda::fused(gpu(&device)?, config, equations, &mut d.room, &mut d.u)
         },
     )
     .space(columns)
@@ -132,8 +134,9 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
 
 fn plain(product: Product, config: &Config, d: &mut Data) -> Result<()> {
     let device = d.u.device().clone();
-    let inputs = (&d.kappa, &d.b, d.matrix.as_ref());
-    cuda::plain(gpu(&device)?, (product, config), &d.problem, inputs, (&mut d.room, &mut d.u))
+    let equations =
+        cuda::Equations { problem: &d.problem, kappa: &d.kappa, b: &d.b, matrix: d.matrix.as_ref() };
+    cuda::plain(gpu(&device)?, product, config, equations, &mut d.room, &mut d.u)
 }
 
 /// Threads of a block, and planes that it goes up. Blocks leave a sum each, for which there is room.
@@ -147,8 +150,8 @@ fn columns(p: &Problem) -> Space {
     let default = planes.get(1).copied().unwrap_or(128);
     Space::none().axis("x", &[32, 64], 32).axis("y", &[2, 4, 8], 4).axis("planes", &planes, default).where_(
         |c| {
-            let at = |name| c.find(name).unwrap_or(1);
-            at("x") * at("y") <= 256
+            let value = |name| c.find(name).unwrap_or(1);
+            value("x") * value("y") <= 256
         },
     )
 }

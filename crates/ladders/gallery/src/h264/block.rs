@@ -24,8 +24,8 @@ pub const ZIGZAG: [usize; 16] = [0, 1, 4, 8, 5, 2, 3, 6, 9, 12, 13, 10, 7, 11, 1
 
 /// Rows and columns 0 and 2 of the transform have another norm than 1 and 3: 0 where both are even, 1 where
 /// both are odd, else 2.
-pub const fn class(at: usize) -> usize {
-    match (at / 4 % 2, at % 2) {
+pub const fn class(index: usize) -> usize {
+    match (index / 4 % 2, index % 2) {
         (0, 0) => 0,
         (1, 1) => 1,
         _ => 2,
@@ -61,9 +61,9 @@ impl Quantizer {
     #[inline(always)]
     pub fn levels(&self, residual: &[i32; 16]) -> [i16; 16] {
         let coefficients = forward(residual);
-        ZIGZAG.map(|at| {
-            let size = self.forward[class(at)] * coefficients[at].abs() + self.rounding;
-            ((size >> self.shift) * coefficients[at].signum()) as i16
+        ZIGZAG.map(|index| {
+            let size = self.forward[class(index)] * coefficients[index].abs() + self.rounding;
+            ((size >> self.shift) * coefficients[index].signum()) as i16
         })
     }
 
@@ -71,8 +71,8 @@ impl Quantizer {
     #[inline(always)]
     pub fn residual(&self, levels: &[i16; 16]) -> [i32; 16] {
         let mut coefficients = [0; 16];
-        for (level, at) in levels.iter().zip(ZIGZAG) {
-            coefficients[at] = i32::from(*level) * self.back[class(at)];
+        for (level, index) in levels.iter().zip(ZIGZAG) {
+            coefficients[index] = i32::from(*level) * self.back[class(index)];
         }
         inverse(&coefficients)
     }
@@ -84,9 +84,9 @@ fn both(block: &[i32; 16], four: impl Fn([i32; 4]) -> [i32; 4]) -> [i32; 16] {
     let mut made = *block;
     for (stride, step) in [(4, 1), (1, 4)] {
         for line in 0..4 {
-            let at = [0, 1, 2, 3].map(|k| line * stride + k * step);
-            for (at, value) in at.into_iter().zip(four(at.map(|at| made[at]))) {
-                made[at] = value;
+            let indices = [0, 1, 2, 3].map(|k| line * stride + k * step);
+            for (index, value) in indices.into_iter().zip(four(indices.map(|index| made[index]))) {
+                made[index] = value;
             }
         }
     }

@@ -159,7 +159,7 @@ impl Problem {
 
     /// Rows and columns of a macroblock, as far as blocks begin in the frame.
     fn pixels(&self, [i, j]: [usize; 2]) -> [Range<usize>; 2] {
-        let within = |at: usize, blocks: usize| SIDE * at..(SIDE * (at + 1)).min(4 * blocks);
+        let within = |index: usize, blocks: usize| SIDE * index..(SIDE * (index + 1)).min(4 * blocks);
         [within(i, self.down()), within(j, self.across())]
     }
 
@@ -180,21 +180,21 @@ impl fmt::Display for Problem {
 /// A pixel of a frame that goes on beyond its edges.
 #[inline(always)]
 fn pixel(frame: &[u8], p: &Problem, y: isize, x: isize) -> u8 {
-    let inside = |at: isize, size: usize| at.clamp(0, size as isize - 1) as usize;
+    let inside = |place: isize, size: usize| place.clamp(0, size as isize - 1) as usize;
     frame[inside(y, p.height) * p.width + inside(x, p.width)]
 }
 
-/// What displacement `at`, counted row by row, is compared by: sum, |v| + |u| and order.
+/// What a `displacement`, counted row by row, is compared by: sum, |v| + |u| and order.
 #[inline(always)]
-fn key(p: &Problem, at: usize, sum: u32) -> u64 {
-    let far = (at / p.side()).abs_diff(p.radius) + (at % p.side()).abs_diff(p.radius);
-    u64::from(sum) << 32 | (far << 20 | at) as u64
+fn key(p: &Problem, displacement: usize, sum: u32) -> u64 {
+    let far = (displacement / p.side()).abs_diff(p.radius) + (displacement % p.side()).abs_diff(p.radius);
+    u64::from(sum) << 32 | (far << 20 | displacement) as u64
 }
 
 /// The displacement of a key.
 fn displacement(p: &Problem, key: u64) -> [i16; 2] {
-    let at = key as usize & 0xf_ffff;
-    [at / p.side(), at % p.side()].map(|d| d as i16 - p.radius as i16)
+    let displacement = key as usize & 0xf_ffff;
+    [displacement / p.side(), displacement % p.side()].map(|d| d as i16 - p.radius as i16)
 }
 
 /// Frame `t` of a scene, `[height, width]`: a background that moves by (1, −2) a frame, six things that move
@@ -212,20 +212,20 @@ pub fn scene(cpu: &Cpu, [height, width]: [usize; 2], t: i64, seed: u64) -> Resul
     };
     let sides = [height as i64, width as i64];
     let moving = |k: u64| {
-        let random = |at: u64, most: i64| (input::bits(seed ^ 0x5ce, 8 * k + at) >> 33) as i64 % most;
+        let random = |index: u64, most: i64| (input::bits(seed ^ 0x5ce, 8 * k + index) >> 33) as i64 % most;
         let size = sides.map(|side| 1 + side / 6);
         let velocity = [random(2, 13) - 6, random(3, 13) - 6];
         let corner = [0, 1].map(|d| random(d as u64, sides[d]) + velocity[d] * t);
         (corner, size, velocity)
     };
     let things: Vec<_> = (0..6).map(moving).collect();
-    let value = |at: usize| {
-        let (y, x) = ((at / width) as i64, (at % width) as i64);
+    let value = |index: usize| {
+        let (y, x) = ((index / width) as i64, (index % width) as i64);
         let on = |(corner, size, _): &&([i64; 2], [i64; 2], [i64; 2])| {
             (0..size[0]).contains(&(y - corner[0])) && (0..size[1]).contains(&(x - corner[1]))
         };
-        let found = things.iter().enumerate().rev().find(|(_, thing)| on(thing));
-        let (own, [v, u]) = found.map_or((seed, [1, -2]), |(k, thing)| (seed + 1 + k as u64, thing.2));
+        let uppermost = things.iter().enumerate().rev().find(|(_, thing)| on(thing));
+        let (own, [v, u]) = uppermost.map_or((seed, [1, -2]), |(k, thing)| (seed + 1 + k as u64, thing.2));
         let noise = (hash(seed ^ (0x4e01 + t as u64), y, x) % 5) as i64 - 2;
         (texture(own, y - v * t, x - u * t) + noise).clamp(0, 255) as u8
     };
@@ -349,19 +349,19 @@ impl Algorithm for H264 {
         let (vectors, levels, bits) = (vectors.read()?, levels.read()?, bits.read()?);
         let (reconstruction, q) = (reconstruction.read()?, Quantizer::new(p.qp)?);
         let [down, across] = p.macroblocks();
-        let all = down * across;
+        let macroblocks = down * across;
         let right = |turn: &usize| {
-            let at = match *turn {
-                turn if all <= CHECKED => turn,
+            let macroblock = match *turn {
+                turn if macroblocks <= CHECKED => turn,
                 // The last one may be incomplete.
-                0 => all - 1,
-                turn => (input::bits(data.seed ^ 0x264, turn as u64) % all as u64) as usize,
+                0 => macroblocks - 1,
+                turn => (input::bits(data.seed ^ 0x264, turn as u64) % macroblocks as u64) as usize,
             };
-            let place = [at / across, at % across];
+            let place = [macroblock / across, macroblock % across];
             let [ys, xs] = p.pixels(place);
             let corners = ys.step_by(4).flat_map(|y| xs.clone().step_by(4).map(move |x| [y, x]));
             let expected = reference::macroblock([&current, &reference], p, &q, place);
-            vectors[at] == expected.vector
+            vectors[macroblock] == expected.vector
                 && corners.zip(expected.blocks).all(|([y, x], (of_levels, of_bits, pixels))| {
                     let block = y / 4 * p.across() + x / 4;
                     let shown = (0..16).filter(|k| y + k / 4 < p.height && x + k % 4 < p.width);
@@ -371,7 +371,7 @@ impl Algorithm for H264 {
                         && shown.into_iter().all(same)
                 })
         };
-        let count = all.min(CHECKED);
+        let count = macroblocks.min(CHECKED);
         let cpu = data.current.device().cpu_side();
         Ok(cpu.run(|| (0..count).into_par_iter().filter(|turn| !right(turn)).count()) as f64 / count as f64)
     }

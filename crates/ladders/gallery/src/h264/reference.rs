@@ -39,14 +39,14 @@ const FORWARD: [[i32; 4]; 4] = [[1, 1, 1, 1], [2, 1, -1, -2], [1, -1, -1, 1], [1
 /// Twice the inverse's rows.
 const TWICE_INVERSE: [[i32; 4]; 4] = [[2, 2, 2, 1], [2, 1, -2, -2], [2, -1, -2, 2], [2, -2, 2, -1]];
 
-/// Σ_k matrix[i][k] · of_k for each i, halves of `of` rounded down.
-fn product(matrix: &[[i32; 4]; 4], of: [i32; 4], halves: u32) -> [i32; 4] {
+/// Σ_k matrix[i][k] · values_k for each i, halves of `values` rounded down.
+fn product(matrix: &[[i32; 4]; 4], values: [i32; 4], halves: u32) -> [i32; 4] {
     matrix.map(|row| {
         let term = |(&m, x): (&i32, i32)| match halves {
             0 => m * x,
             _ => m.signum() * if m.abs() == 1 { x.div_euclid(2) } else { x },
         };
-        row.iter().zip(of).map(term).sum()
+        row.iter().zip(values).map(term).sum()
     })
 }
 
@@ -57,10 +57,10 @@ fn transformed(matrix: &[[i32; 4]; 4], block: [[i32; 4]; 4], halves: u32) -> [[i
 }
 
 /// A macroblock, coded and decoded.
-pub fn macroblock(frames: [&[u8]; 2], p: &Problem, q: &Quantizer, at: [usize; 2]) -> Macroblock {
+pub fn macroblock(frames: [&[u8]; 2], p: &Problem, q: &Quantizer, macroblock: [usize; 2]) -> Macroblock {
     let [current, reference] = frames;
-    let vector = vector(frames, p, at);
-    let [rows, columns] = p.pixels(at);
+    let vector = vector(frames, p, macroblock);
+    let [rows, columns] = p.pixels(macroblock);
     let corners = rows.step_by(4).flat_map(|y| columns.clone().step_by(4).map(move |x| [y, x]));
     let block = |(index, corner): (usize, [usize; 2])| {
         let place = |y: usize, x: usize| [(corner[0] + y) as isize, (corner[1] + x) as isize];
@@ -68,8 +68,8 @@ pub fn macroblock(frames: [&[u8]; 2], p: &Problem, q: &Quantizer, at: [usize; 2]
             let [y, x] = place(y, x);
             i32::from(pixel(reference, p, y + vector[0] as isize, x + vector[1] as isize))
         };
-        let all = |of: &dyn Fn(usize, usize) -> i32| [0, 1, 2, 3].map(|y| [0, 1, 2, 3].map(|x| of(y, x)));
-        let residual = all(&|y, x| {
+        let matrix = |entry: &dyn Fn(usize, usize) -> i32| [0, 1, 2, 3].map(|y| [0, 1, 2, 3].map(|x| entry(y, x)));
+        let residual = matrix(&|y, x| {
             let [at_y, at_x] = place(y, x);
             i32::from(pixel(current, p, at_y, at_x)) - predicted(y, x)
         });
@@ -79,11 +79,11 @@ pub fn macroblock(frames: [&[u8]; 2], p: &Problem, q: &Quantizer, at: [usize; 2]
             let size = (c.abs() * i64::from(q.forward[class(4 * y + x)]) + i64::from(q.rounding)) >> q.shift;
             (size * c.signum()) as i32
         };
-        let back = transformed(&TWICE_INVERSE, all(&|y, x| level(y, x) * q.back[class(4 * y + x)]), 1);
-        let levels = ZIGZAG.map(|at| level(at / 4, at % 4) as i16);
+        let back = transformed(&TWICE_INVERSE, matrix(&|y, x| level(y, x) * q.back[class(4 * y + x)]), 1);
+        let levels = ZIGZAG.map(|index| level(index / 4, index % 4) as i16);
         let of_vector = if index == 0 { vector.map(|d| signed(d.into())).iter().sum() } else { 0 };
-        let decoded = |at: usize| {
-            let (y, x) = (at / 4, at % 4);
+        let decoded = |index: usize| {
+            let (y, x) = (index / 4, index % 4);
             (predicted(y, x) + (back[y][x] + 32).div_euclid(64)).clamp(0, 255) as u8
         };
         (levels, bits(&levels) + of_vector, std::array::from_fn(decoded))

@@ -14,8 +14,8 @@ pub(super) fn rows() -> Vec<Row<H264>> {
     vec![
         row("scalar", Cpu, "as the formulas have it, one thread", |_, d| {
             let (frames, q) = ([d.current.cpu(), d.reference.cpu()], Quantizer::new(d.problem.qp)?);
-            let find = |at| reference::vector(frames, &d.problem, at);
-            cpu::encode(None, frames, (&d.problem, &q), d.coded.rows(), find);
+            let find = |macroblock| reference::vector(frames, &d.problem, macroblock);
+            cpu::encode(None, frames, &d.problem, &q, d.coded.rows(), find);
             Ok(())
         })
         .refuses(a_minute),
@@ -26,9 +26,9 @@ pub(super) fn rows() -> Vec<Row<H264>> {
         row("sums", Cpu, "all sums of `sad` stored, then the rest, all cores", |_, d| {
             let (frames, q) = ([d.current.cpu(), d.reference.cpu()], Quantizer::new(d.problem.qp)?);
             sad::block_match(&d.current, &d.reference, d.problem.radius, &mut d.sums)?;
-            let find = |at| cpu::from_sums(d.sums.cpu(), &d.problem, at);
+            let find = |macroblock| cpu::from_sums(d.sums.cpu(), &d.problem, macroblock);
             let on = d.current.device().cpu_side();
-            cpu::encode(Some(on), frames, (&d.problem, &q), d.coded.rows(), find);
+            cpu::encode(Some(on), frames, &d.problem, &q, d.coded.rows(), find);
             Ok(())
         }),
         row("threads", Cpu, "`simd` on all cores, no sums stored", |_, d| {
@@ -89,7 +89,7 @@ pub(super) fn on_vectors(
     coded: &mut Coded,
 ) -> Result<()> {
     let (frames, q) = (frames.map(Array::cpu), Quantizer::new(p.qp)?);
-    cpu::encode(threads, frames, (p, &q), coded.rows(), |at| cpu::search(on.level(), frames, p, at));
+    cpu::encode(threads, frames, p, &q, coded.rows(), |macroblock| cpu::search(on.level(), frames, p, macroblock));
     Ok(())
 }
 
@@ -104,8 +104,8 @@ fn on_host(d: &mut Data) -> Result<()> {
     sums.get(0, on_host, HostCopy::Staged)?;
     let (current_frame, reference_frame) = (current.read()?, reference.read()?);
     let (frames, q) = ([&*current_frame, &*reference_frame], Quantizer::new(p.qp)?);
-    let find = |at| cpu::from_sums(on_host, p, at);
-    cpu::encode(Some(current.device().cpu_side()), frames, (p, &q), made.rows(), find);
+    let find = |macroblock| cpu::from_sums(on_host, p, macroblock);
+    cpu::encode(Some(current.device().cpu_side()), frames, p, &q, made.rows(), find);
     coded.vectors.set(made.vectors.cpu())?;
     coded.levels.set(made.levels.cpu())?;
     coded.bits.set(made.bits.cpu())?;

@@ -16,10 +16,10 @@ fn arrived(p: &Problem, [z, y, x]: [usize; 3], value: impl Fn(usize, usize) -> f
     let [nz, ny, nx] = p.shape;
     let mut g = [0.0; 19];
     for (i, [cx, cy, cz]) in DIRECTIONS.into_iter().enumerate() {
-        let from = |axis: usize, at: usize, c: i32, n: usize| match c {
-            1 if at == 0 => (!p.flow.walls[axis]).then_some(n - 1),
-            -1 if at == n - 1 => (!p.flow.walls[axis]).then_some(0),
-            c => Some((at as isize - c as isize) as usize),
+        let from = |axis: usize, coordinate: usize, c: i32, n: usize| match c {
+            1 if coordinate == 0 => (!p.flow.walls[axis]).then_some(n - 1),
+            -1 if coordinate == n - 1 => (!p.flow.walls[axis]).then_some(0),
+            c => Some((coordinate as isize - c as isize) as usize),
         };
         let from = from(0, z, cz, nz).zip(from(1, y, cy, ny)).zip(from(2, x, cx, nx));
         g[i] = match from {
@@ -177,10 +177,10 @@ fn over_rows(
     let tasks: Vec<Vec<&mut [f32]>> = (0..p.cells().div_ceil(rows * nx))
         .map(|_| parts.iter_mut().filter_map(Iterator::next).collect())
         .collect();
-    let task = |(at, planes): (usize, Vec<&mut [f32]>)| {
+    let task = |(index, planes): (usize, Vec<&mut [f32]>)| {
         let mut planes: Vec<_> = planes.into_iter().map(|plane| plane.chunks_exact_mut(nx)).collect();
         let mut of_row = Vec::with_capacity(planes.len());
-        for row in at * rows.. {
+        for row in index * rows.. {
             of_row.extend(planes.iter_mut().filter_map(Iterator::next));
             if of_row.is_empty() {
                 break;
@@ -218,10 +218,10 @@ fn one_row<S: Simd>(simd: S, p: &Problem, from: &[f32], row: usize, to: &mut [&m
     // Where each population comes from: a row, and how far back along x, plus 1.
     let mut lines: [(&[f32], usize); 19] = [(&[], 0); 19];
     for (i, [cx, cy, cz]) in DIRECTIONS.into_iter().enumerate() {
-        let from_row = |axis: usize, at: usize, c: i32, n: usize| match c {
-            1 if at == 0 => (!p.flow.walls[axis]).then_some(n - 1),
-            -1 if at == n - 1 => (!p.flow.walls[axis]).then_some(0),
-            c => Some((at as isize - c as isize) as usize),
+        let from_row = |axis: usize, coordinate: usize, c: i32, n: usize| match c {
+            1 if coordinate == 0 => (!p.flow.walls[axis]).then_some(n - 1),
+            -1 if coordinate == n - 1 => (!p.flow.walls[axis]).then_some(0),
+            c => Some((coordinate as isize - c as isize) as usize),
         };
         lines[i] = match from_row(0, z, cz, nz).zip(from_row(1, y, cy, ny)) {
             Some((z, y)) => (&from[i * cells + (z * ny + y) * nx..][..nx], (1 + cx) as usize),
@@ -231,12 +231,12 @@ fn one_row<S: Simd>(simd: S, p: &Problem, from: &[f32], row: usize, to: &mut [&m
     let under_lid = p.flow.walls[1] && y == ny - 1;
     let mut x = 1;
     while x < nx - 1 {
-        let at = x.min(nx - 1 - lanes);
+        let first = x.min(nx - 1 - lanes);
         let mut g = [S::f32s::splat(simd, 0.0); 19];
         // Places and no iterators by value, which would copy all vectors through memory once more.
         for i in 0..19 {
             let (line, back) = lines[i];
-            g[i] = S::f32s::from_slice(simd, &line[at + 1 - back..][..lanes]);
+            g[i] = S::f32s::from_slice(simd, &line[first + 1 - back..][..lanes]);
         }
         if under_lid {
             g[8] -= lid / 6.0;
@@ -250,7 +250,7 @@ fn one_row<S: Simd>(simd: S, p: &Problem, from: &[f32], row: usize, to: &mut [&m
             |v| S::f32s::splat(simd, v),
         );
         for i in 0..19 {
-            g[i].store_slice(&mut to[i][at..at + lanes]);
+            g[i].store_slice(&mut to[i][first..first + lanes]);
         }
         x += lanes;
     }

@@ -73,13 +73,20 @@ pub(super) fn odd_rows(p: &Problem) -> Option<String> {
     (!p.shape[2].is_multiple_of(2)).then(|| format!("{p}: a thread takes two cells of a row"))
 }
 
+/// Density and velocity at the start, the populations, and the result.
+pub(super) struct Arrays<'a> {
+    pub(super) start: &'a Array<f32>,
+    pub(super) f: &'a mut Array<f32>,
+    pub(super) out: &'a mut Array<f32>,
+}
+
 /// All steps, from `start` to `out`.
 pub(super) fn run(
     cuda: &Cuda,
     form: Form,
     config: &Config,
     p: &Problem,
-    (start, f, out): (&Array<f32>, &mut Array<f32>, &mut Array<f32>),
+    Arrays { start, f, out }: Arrays<'_>,
 ) -> Result<()> {
     let p = p.checked()?;
     let [nz, ny, nx] = p.shape;

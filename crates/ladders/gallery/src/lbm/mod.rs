@@ -136,7 +136,8 @@ pub fn advance(flow: &Flow, steps: usize, start: &Array<f32>, out: &mut Array<f3
         Backend::Cuda(cuda) => {
             let config = tuned(&Lbm, &problem, &variants::gpu_in_place(), &device);
             let mut f = room(&problem, &device, 1)?;
-            cuda::run(cuda, cuda::Form::in_place(false), &config, &problem, (start, &mut f, out))
+            let arrays = cuda::Arrays { start, f: &mut f, out };
+            cuda::run(cuda, cuda::Form::in_place(false), &config, &problem, arrays)
         }
     }
 }
@@ -235,9 +236,9 @@ impl Algorithm for Lbm {
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let cells = problem.cells();
-        let size = |at: usize| if at < cells { 0.01 } else { 0.03 };
-        let host = input::filled(device.cpu_side(), "density and velocity", 4 * cells, |at| {
-            size(at) * input::signed_unit(seed, at)
+        let size = |index: usize| if index < cells { 0.01 } else { 0.03 };
+        let host = input::filled(device.cpu_side(), "density and velocity", 4 * cells, |index| {
+            size(index) * input::signed_unit(seed, index)
         })?;
         let [nz, ny, nx] = problem.shape;
         Ok(Data {
@@ -263,8 +264,8 @@ impl Algorithm for Lbm {
             (0..4).map(one).fold(0.0, |a: f64, b| if b.is_nan() { f64::INFINITY } else { a.max(b) })
         };
         let (shape, steps) = (problem.shape, problem.steps);
-        let of = |low, size| reference::window(problem, &data.host, low, size);
+        let window = |low, size| reference::window(problem, &data.host, low, size);
         let cpu = data.out.device().cpu_side();
-        Ok(Cells { shape, closed: problem.flow.walls, steps }.error((cpu, data.seed), of, apart))
+        Ok(Cells { shape, closed: problem.flow.walls, steps }.error(cpu, data.seed, window, apart))
     }
 }

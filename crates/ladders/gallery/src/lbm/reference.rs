@@ -7,13 +7,13 @@ use super::{DIRECTIONS, Problem, opposite, weight};
 /// cell more after each step.
 pub fn window(p: &Problem, start: &[f32], low: [isize; 3], size: [usize; 3]) -> Vec<[f64; 4]> {
     let count = size.iter().product::<usize>();
-    let place = |at: usize| [at / size[2] / size[1], at / size[2] % size[1], at % size[2]];
+    let place = |index: usize| [index / size[2] / size[1], index / size[2] % size[1], index % size[2]];
     let cells = p.cells();
     let mut arrived: Vec<[f64; 19]> = (0..count)
-        .map(|at| {
-            let at = place(at);
+        .map(|index| {
+            let inside = place(index);
             let [z, y, x] =
-                [0, 1, 2].map(|a| (low[a] + at[a] as isize).rem_euclid(p.shape[a] as isize) as usize);
+                [0, 1, 2].map(|a| (low[a] + inside[a] as isize).rem_euclid(p.shape[a] as isize) as usize);
             let cell = (z * p.shape[1] + y) * p.shape[2] + x;
             let field = [0, 1, 2, 3].map(|f| f64::from(start[f * cells + cell]));
             std::array::from_fn(|i| equilibrium(i, field))
@@ -21,21 +21,21 @@ pub fn window(p: &Problem, start: &[f32], low: [isize; 3], size: [usize; 3]) -> 
         .collect();
     for _ in 0..p.steps {
         let mut next = vec![[0.0; 19]; count];
-        for (at, here) in arrived.iter().enumerate() {
+        for (cell, here) in arrived.iter().enumerate() {
             let field = moments(here);
             for i in 0..19 {
                 let [cx, cy, cz] = DIRECTIONS[i];
                 let kick = 3.0 * weight(i) * f64::from(cx) * f64::from(p.flow.force);
                 let leaves = here[i] + f64::from(p.flow.omega) * (equilibrium(i, field) - here[i]) + kick;
-                let to = beside(p, place(at), size, [cz, cy, cx]);
+                let to = beside(p, place(cell), size, [cz, cy, cx]);
                 match to {
                     Some([z, y, x]) => next[(z * size[1] + y) * size[2] + x][i] = leaves,
                     None => {
                         let lid = p.flow.walls[1]
                             && cy == 1
-                            && low[1] + place(at)[1] as isize + 1 == p.shape[1] as isize;
+                            && low[1] + place(cell)[1] as isize + 1 == p.shape[1] as isize;
                         let pushed = 6.0 * weight(i) * f64::from(cx) * f64::from(p.flow.lid);
-                        next[at][opposite(i)] = leaves - if lid { pushed } else { 0.0 };
+                        next[cell][opposite(i)] = leaves - if lid { pushed } else { 0.0 };
                     }
                 }
             }
@@ -52,10 +52,10 @@ pub fn window(p: &Problem, start: &[f32], low: [isize; 3], size: [usize; 3]) -> 
 
 /// The cell one step along (z, y, x) inside the window; `None` where the step meets a wall or leaves the
 /// window.
-fn beside(p: &Problem, at: [usize; 3], size: [usize; 3], by: [i32; 3]) -> Option<[usize; 3]> {
-    let mut to = at;
+fn beside(p: &Problem, position: [usize; 3], size: [usize; 3], by: [i32; 3]) -> Option<[usize; 3]> {
+    let mut to = position;
     for axis in 0..3 {
-        let (next, n) = (at[axis] as isize + by[axis] as isize, size[axis] as isize);
+        let (next, n) = (position[axis] as isize + by[axis] as isize, size[axis] as isize);
         to[axis] = match next {
             next if (0..n).contains(&next) => next as usize,
             next if size[axis] == p.shape[axis] && !p.flow.walls[axis] => next.rem_euclid(n) as usize,

@@ -70,7 +70,7 @@ fn on_cpu(
 fn on_gpu(name: &'static str, summary: &'static str, form: fn() -> Form) -> Row<Lbm> {
     let run = Runnable::new(move |config: &Config, d: &mut Data| {
         let device = d.start.device().clone();
-        let arrays = (&d.start, &mut d.f, &mut d.out);
+        let arrays = cuda::Arrays { start: &d.start, f: &mut d.f, out: &mut d.out };
         cuda::run(gpu(&device)?, form(), config, &d.problem, arrays)
     });
     Variant::new(name, Cuda, summary, run.host_transfer(host_transfer), |p| work(p, 4.0))
@@ -94,8 +94,8 @@ fn vectors(d: &mut Data, all_cores: bool) {
 fn blocks(p: &Problem) -> Space {
     let x = if p.shape[2] <= 64 { 32 } else { 128 };
     Space::none().axis("x", &[32, 64, 128, 256], x).axis("y", &[1, 2, 4], 1).where_(|c| {
-        let at = |name| c.find(name).unwrap_or(1);
-        at("x") * at("y") <= 256
+        let value = |name| c.find(name).unwrap_or(1);
+        value("x") * value("y") <= 256
     })
 }
 

@@ -135,8 +135,8 @@ pub(super) fn blocked(
         let depth = end - first;
         let packed = &mut room.u[..(n - end).div_ceil(width) * width * depth];
         let rows = &*panel;
-        let solve = |(at, u): (usize, &mut [f64])| {
-            let from = end + at * width;
+        let solve = |(index, u): (usize, &mut [f64])| {
+            let from = end + index * width;
             let there = width.min(n - from);
             for (k, u) in u.chunks_exact_mut(width).enumerate() {
                 u[..there].copy_from_slice(&rows[k * n + from..][..there]);
@@ -225,13 +225,13 @@ fn update_by<S: Simd, const MR: usize>(
     let width = 2 * lanes;
     // L of these rows, MR of them side by side.
     let mut l = [0.0; ROWS * PANEL];
-    for (at, row) in rows.chunks_exact(n).enumerate() {
+    for (index, row) in rows.chunks_exact(n).enumerate() {
         for (k, &v) in row[panel.clone()].iter().enumerate() {
-            l[(at / MR * depth + k) * MR + at % MR] = v;
+            l[(index / MR * depth + k) * MR + index % MR] = v;
         }
     }
-    for (at, u) in packed.chunks_exact(width * depth).enumerate() {
-        let from = panel.end + at * width;
+    for (index, u) in packed.chunks_exact(width * depth).enumerate() {
+        let from = panel.end + index * width;
         let there = width.min(n - from);
         for (l, rows) in l.chunks_exact(MR * depth).zip(rows.chunks_mut(MR * n)) {
             let mut sums = [[S::f64s::splat(simd, 0.0); 2]; MR];

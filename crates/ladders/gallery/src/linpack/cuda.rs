@@ -65,13 +65,20 @@ fn defines([bm, bn]: [u32; 2]) -> Vec<Define> {
     vec![("BM", bm.to_string()), ("BN", bn.to_string())]
 }
 
+/// Vectors of z = a x + y.
+pub(super) struct Operands<'a> {
+    pub(super) x: &'a Array<f32>,
+    pub(super) y: &'a Array<f32>,
+    pub(super) z: &'a mut Array<f32>,
+}
+
 /// The kernel `name`: `each` or `wide`.
 pub(super) fn saxpy(
     cuda: &Cuda,
     name: &str,
     threads: u32,
     a: f32,
-    (x, y, z): (&Array<f32>, &Array<f32>, &mut Array<f32>),
+    Operands { x, y, z }: Operands<'_>,
 ) -> Result<()> {
     whole_warps(threads)?;
     let n = x.len();
@@ -223,10 +230,10 @@ impl Strip {
         &self,
         n: usize,
         strip: &Range<usize>,
-        (lu, pivots, room): (&mut Array<f64>, &mut Array<i32>, &mut Room),
+        Factors { lu, pivots, room }: &mut Factors<'_>,
     ) -> Result<()> {
         let of_strip = [int(strip.start), int(strip.end)];
-        let Room { sizes, rows, ticket, words } = room;
+        let Room { sizes, rows, ticket, words } = &mut **room;
         match self {
             Self::Columns(kernel) => {
                 // The last turn makes the last column of L.
@@ -248,8 +255,8 @@ impl Strip {
                 let shape = Launch::linear(blocks as u32, STRIP_THREADS).with_shared(of_block * ROW_BYTES);
                 let meet = kernel.blocks_that_meet(STRIP_THREADS, shape.shared)? as usize;
                 if blocks > meet.min(MOST_BLOCKS) {
-                    let found = format!("{left} rows, {blocks} blocks");
-                    return Err(Error::value("strip", format!("{meet} blocks that run at once"), found));
+                    let given = format!("{left} rows, {blocks} blocks");
+                    return Err(Error::value("strip", format!("{meet} blocks that run at once"), given));
                 }
                 let arrays = [lu.cuda_mut().into(), pivots.cuda_mut().into(), words.cuda_mut().into()];
                 let arguments = &mut [&arrays[..], &[int(n)], &of_strip, &[int(of_block)]].concat();
@@ -258,6 +265,13 @@ impl Strip {
             }
         }
     }
+}
+
+/// A matrix that becomes its factors, its pivots, and what kernels need for them.
+pub(super) struct Factors<'a> {
+    pub(super) lu: &'a mut Array<f64>,
+    pub(super) pivots: &'a mut Array<i32>,
+    pub(super) room: &'a mut Room,
 }
 
 /// The steps that forms share.
@@ -277,16 +291,16 @@ pub(super) fn blocked(
     config: &Config,
     form: Form,
     n: usize,
-    (lu, pivots, room): (&mut Array<f64>, &mut Array<i32>, &mut Room),
+    mut factors: Factors<'_>,
 ) -> Result<()> {
-    check(n, lu, pivots)?;
+    check(n, factors.lu, factors.pivots)?;
     let update = Update::new(cuda, form != Form::Blocked, config)?;
     let most = if form == Form::Strips { Strip::blocks(cuda, config, n)? } else { None };
     let (source, defines) = if most.is_some() { (&STRIPS, wide()) } else { (&BLOCKED, Vec::new()) };
     let kernel = |name| cuda.kernel(source, &defines, name);
     let columns = match most {
         Some(most) => {
-            room.words.fill(0)?;
+            factors.room.words.fill(0)?;
             Strip::Whole(kernel("strip")?, most)
         }
         None => Strip::Columns(kernel("column")?),
@@ -315,7 +329,8 @@ pub(super) fn blocked(
     for first in (0..n).step_by(width) {
         let panel = first..(first + width).min(n);
         for strip in strips(&panel) {
-            columns.factor(n, &strip, (lu, pivots, room))?;
+            columns.factor(n, &strip, &mut factors)?;
+            let (lu, pivots) = (&mut *factors.lu, &*factors.pivots);
             let of_strip = [int(strip.start), int(strip.end)];
             let arguments =
                 &mut [&[lu.cuda_mut().into(), pivots.cuda().into(), int(n)], &of_strip[..]].concat();
@@ -325,6 +340,7 @@ pub(super) fn blocked(
             solve(lu, &strip, strip.end..panel.end)?;
             update.launch(n, lu, [strip.end..n, strip.end..panel.end, strip])?;
         }
+        let lu = &mut *factors.lu;
         for strip in strips(&panel) {
             solve(lu, &strip, panel.end..n)?;
             update.launch(n, lu, [strip.end..panel.end, panel.end..n, strip])?;

@@ -49,7 +49,7 @@ pub fn saxpy(a: f32, x: &Array<f32>, y: &Array<f32>, z: &mut Array<f32>) -> Resu
         }
         Backend::Cuda(cuda) => {
             let config = tuned(&Linpack, &Problem::Saxpy(x.len()), &variants::gpu_wide(), &device);
-            cuda::saxpy(cuda, "wide", config.get("threads")?, a, (x, y, z))
+            cuda::saxpy(cuda, "wide", config.get("threads")?, a, cuda::Operands { x, y, z })
         }
     }
 }
@@ -84,7 +84,8 @@ pub fn factorize(a: &Array<f64>, lu: &mut Array<f64>, pivots: &mut Array<i32>) -
         Backend::Cuda(cuda) => {
             let config = tuned(&Linpack, &Problem::Lu(n), &variants::gpu_strips(), &device);
             let mut room = cuda::Room::new(&device)?;
-            cuda::blocked(cuda, &config, cuda::Form::Strips, n, (lu, pivots, &mut room))
+            let factors = cuda::Factors { lu, pivots, room: &mut room };
+            cuda::blocked(cuda, &config, cuda::Form::Strips, n, factors)
         }
     }
 }
@@ -220,7 +221,7 @@ impl Algorithm for Linpack {
                 Ok(Data::Saxpy(Box::new(Vectors { a: 1.7, x, y, z })))
             }
             Problem::Lu(n) => {
-                let number = |at: usize| f64::from(input::signed_unit(seed, at));
+                let number = |index: usize| f64::from(input::signed_unit(seed, index));
                 let a = input::filled(cpu, "matrix", voxels(&[n, n])?, number)?;
                 let on_cpu = matches!(device.backend(), Backend::Cpu(_));
                 Ok(Data::Lu(Box::new(Matrix {
@@ -265,7 +266,7 @@ impl Algorithm for Linpack {
                 let (n, a, lu) = (matrix.n, matrix.a.read()?, matrix.lu.read()?);
                 let pivots = matrix.pivots.read()?;
                 let b: Vec<_> =
-                    (0..n).map(|at| f64::from(input::signed_unit(matrix.seed ^ 0xb, at))).collect();
+                    (0..n).map(|index| f64::from(input::signed_unit(matrix.seed ^ 0xb, index))).collect();
                 let orderly = pivots.iter().enumerate().all(|(k, &p)| (k..n).contains(&(p as usize)));
                 let largest = (0..n).any(|i| lu[i * n..i * n + i].iter().any(|l| l.abs() > 1.0));
                 if !orderly || largest {

@@ -29,9 +29,9 @@ pub fn residual(a: &[f64], x: &[f64], b: &[f64]) -> f64 {
     let rows = || a.chunks_exact(n);
     let off = norm(&mut zip(rows(), b).map(|(a, b)| zip(a, x).map(|(a, x)| a * x).sum::<f64>() - b));
     let size = norm(&mut rows().map(|a| a.iter().map(|a| a.abs()).sum::<f64>()));
-    let found = off
+    let error = off
         / (f64::EPSILON / 2.0
             * (size * norm(&mut x.iter().copied()) + norm(&mut b.iter().copied()))
             * n as f64);
-    if found.is_nan() { f64::INFINITY } else { found }
+    if error.is_nan() { f64::INFINITY } else { error }
 }

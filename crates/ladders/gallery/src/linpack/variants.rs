@@ -115,7 +115,7 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
 fn saxpy(name: &str, config: &Config, d: &mut Data) -> Result<()> {
     let Vectors { a, x, y, z } = d.vectors()?;
     let device = x.device().clone();
-    cuda::saxpy(gpu(&device)?, name, config.get("threads")?, *a, (x, y, z))
+    cuda::saxpy(gpu(&device)?, name, config.get("threads")?, *a, cuda::Operands { x, y, z })
 }
 
 fn blocked(m: &mut Matrix, all_cores: bool) -> Result<()> {
@@ -134,7 +134,8 @@ fn on_gpu(config: &Config, m: &mut Matrix, form: cuda::Form) -> Result<()> {
     let device = m.lu.device().clone();
     let missing = || Error::value("device of a factorization", "a GPU", device.describe());
     let room = m.cuda.as_mut().ok_or_else(missing)?;
-    cuda::blocked(gpu(&device)?, config, form, m.n, (&mut m.lu, &mut m.pivots, room))
+    let factors = cuda::Factors { lu: &mut m.lu, pivots: &mut m.pivots, room };
+    cuda::blocked(gpu(&device)?, config, form, m.n, factors)
 }
 
 /// SAXPY: two reads and a write. LU: the matrix read and the factors written once, whatever else a form

@@ -180,7 +180,8 @@ fn task(
     problem: &Problem,
     marking: &[u32],
     seed: u64,
-    (task, sums): (usize, &mut [u64]),
+    task: usize,
+    sums: &mut [u64],
 ) -> Result<()> {
     let mut net: Vec<[u32; WIDTH]> = zeroed("places of a net", marking.len())?;
     let runs = Runs::new(task * WIDTH, None, seed);
@@ -196,7 +197,7 @@ pub(super) fn simd(
     sums: &mut [u64],
 ) -> Result<()> {
     let mut tasks = sums.chunks_mut(WIDTH * problem.sums()).enumerate();
-    tasks.try_for_each(|part| task(level, problem, marking, seed, part))
+    tasks.try_for_each(|(index, sums)| task(level, problem, marking, seed, index, sums))
 }
 
 pub(super) fn threads(
@@ -209,6 +210,6 @@ pub(super) fn threads(
     let level = cpu.level();
     cpu.run(|| {
         let tasks = sums.par_chunks_mut(WIDTH * problem.sums()).enumerate();
-        tasks.try_for_each(|part| task(level, problem, marking, seed, part))
+        tasks.try_for_each(|(index, sums)| task(level, problem, marking, seed, index, sums))
     })
 }

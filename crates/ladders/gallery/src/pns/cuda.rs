@@ -93,10 +93,10 @@ fn net<'a>(problem: &Problem, marking: &'a Array<u32>, lanes: usize) -> Result<[
 }
 
 fn state(state: Option<&mut Array<u32>>, bytes: usize) -> Result<&mut Array<u32>> {
-    let found = state.as_ref().map_or(0, |state| state.len() * size_of::<u32>());
+    let held = state.as_ref().map_or(0, |state| state.len() * size_of::<u32>());
     state
-        .filter(|_| found >= bytes)
-        .ok_or_else(|| Error::value("bytes of tokens on a GPU", bytes.to_string(), found))
+        .filter(|_| held >= bytes)
+        .ok_or_else(|| Error::value("bytes of tokens on a GPU", bytes.to_string(), held))
 }
 
 /// The kernels of a run a thread, `naive` and `columns`.
@@ -143,10 +143,15 @@ pub(super) fn bits_of(config: &Config, data: &mut Data) -> Result<()> {
     bits(config, problem, marking, *seed, state, sums)
 }
 
-/// The kernels that have `words` words of runs a block in shared memory; `random` is the seed or the keys
-/// that come of it.
+/// A kernel whose blocks have some words of runs in shared memory.
+struct BlockKernel<'a> {
+    name: &'a str,
+    words: u32,
+}
+
+/// Launches a kernel of blocks; `random` is the seed or the keys that come of it.
 fn by_blocks(
-    (name, words): (&str, u32),
+    BlockKernel { name, words }: BlockKernel<'_>,
     random: &[Argument<'_>],
     config: &Config,
     problem: &Problem,
@@ -169,7 +174,7 @@ fn by_blocks(
 /// The kernels of one word of runs a block, `shared` and `planes`, on a ladder's data.
 pub(super) fn one(name: &str, config: &Config, data: &mut Data) -> Result<()> {
     let Data { problem, marking, sums, seed, .. } = data;
-    by_blocks((name, 1), &[(*seed).into()], config, problem, marking, sums)
+    by_blocks(BlockKernel { name, words: 1 }, &[(*seed).into()], config, problem, marking, sums)
 }
 
 pub(super) fn several(
@@ -183,5 +188,6 @@ pub(super) fn several(
     if ![1, 2, 4].contains(&words) {
         return Err(Error::value("words of runs of a block", "1, 2 or 4", words));
     }
-    by_blocks(("several", words), &keys(seed).map(Argument::from), config, problem, marking, sums)
+    let kernel = BlockKernel { name: "several", words };
+    by_blocks(kernel, &keys(seed).map(Argument::from), config, problem, marking, sums)
 }

@@ -148,9 +148,9 @@ pub struct Moments {
 /// token.
 pub fn moments(sums: &[u64], problem: &Problem) -> Vec<Moments> {
     let runs = problem.runs as u128;
-    let of = |at: usize| {
+    let total = |start: usize| {
         let sum = |k: usize| {
-            sums.chunks_exact(problem.sums()).map(|of_word| u128::from(of_word[at + k])).sum::<u128>()
+            sums.chunks_exact(problem.sums()).map(|of_word| u128::from(of_word[start + k])).sum::<u128>()
         };
         let (first, second) = (sum(0), sum(1));
         Moments {
@@ -158,7 +158,7 @@ pub fn moments(sums: &[u64], problem: &Problem) -> Vec<Moments> {
             variance: (runs * second - first * first) as f64 / (runs * (runs - 1)) as f64,
         }
     };
-    (0..=problem.rows).map(|row| of(2 * row)).collect()
+    (0..=problem.rows).map(|row| total(2 * row)).collect()
 }
 
 /// A net, its marking and the sums of its runs.
@@ -280,7 +280,7 @@ impl Algorithm for Pns {
         };
         let wrong = |&word: &usize| {
             let want = reference::sums(problem, &data.host, data.seed, word);
-            sums[word * of_word..][..of_word].iter().zip(want).filter(|(found, want)| *found != want).count()
+            sums[word * of_word..][..of_word].iter().zip(want).filter(|(sum, want)| *sum != want).count()
         };
         let wrong: usize = data.sums.device().cpu_side().run(|| chosen.par_iter().map(wrong).sum());
         Ok((leaking + wrong) as f64 / (words + chosen.len() * of_word) as f64)

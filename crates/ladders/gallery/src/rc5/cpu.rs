@@ -11,28 +11,28 @@ const WIDTH: usize = 32;
 const TASK: usize = 1 << 15;
 
 /// Stores candidates as kernels do: their number first.
-fn store(candidates: impl Iterator<Item = u32>, found: &mut [u32]) {
-    found[0] = 0;
-    for at in candidates {
-        found[0] += 1;
-        if let Some(to) = found.get_mut(found[0] as usize) {
-            *to = at;
+fn store(candidates: impl Iterator<Item = u32>, list: &mut [u32]) {
+    list[0] = 0;
+    for candidate in candidates {
+        list[0] += 1;
+        if let Some(to) = list.get_mut(list[0] as usize) {
+            *to = candidate;
         }
     }
 }
 
 /// A key at a time, as the definition has it.
-pub(super) fn scalar(search: &Search, found: &mut [u32]) {
-    store((0..search.keys as u32).filter(|&at| reference::is_candidate(search, at)), found);
+pub(super) fn scalar(search: &Search, list: &mut [u32]) {
+    store((0..search.keys as u32).filter(|&key| reference::is_candidate(search, key)), list);
 }
 
-pub(super) fn simd(level: Level, search: &Search, found: &mut [u32]) {
+pub(super) fn simd(level: Level, search: &Search, list: &mut [u32]) {
     let mut candidates = Vec::new();
     part(level, search, 0..search.keys as u32, &mut candidates);
-    store(candidates.into_iter(), found);
+    store(candidates.into_iter(), list);
 }
 
-pub(super) fn threads(cpu: &Cpu, search: &Search, found: &mut [u32]) {
+pub(super) fn threads(cpu: &Cpu, search: &Search, list: &mut [u32]) {
     let level = cpu.level();
     let task = |task: usize| {
         let mut candidates = Vec::new();
@@ -40,8 +40,8 @@ pub(super) fn threads(cpu: &Cpu, search: &Search, found: &mut [u32]) {
         part(level, search, (task * TASK) as u32..end as u32, &mut candidates);
         candidates
     };
-    let all: Vec<_> = cpu.run(|| (0..search.keys.div_ceil(TASK)).into_par_iter().map(task).collect());
-    store(all.into_iter().flatten(), found);
+    let candidates: Vec<_> = cpu.run(|| (0..search.keys.div_ceil(TASK)).into_par_iter().map(task).collect());
+    store(candidates.into_iter().flatten(), list);
 }
 
 fn part(level: Level, search: &Search, keys: std::ops::Range<u32>, candidates: &mut Vec<u32>) {
@@ -60,9 +60,9 @@ fn part_of<S: Simd>(_: S, search: &Search, keys: std::ops::Range<u32>, candidate
             }
         }
         let first = first_word(&mut l, search.plain);
-        for (at, word) in (from..keys.end).zip(first) {
+        for (key, word) in (from..keys.end).zip(first) {
             if (word ^ search.cipher[0]) & search.mask() == 0 {
-                candidates.push(at);
+                candidates.push(key);
             }
         }
     }

@@ -38,16 +38,17 @@ pub(super) fn several_space(_: &Problem) -> Space {
 }
 
 fn launch(
-    (name, form): (&str, [u32; 2]),
+    name: &str,
+    form: [u32; 2],
     shape: Launch,
     search: &Search,
-    found: &mut Array<u32>,
+    list: &mut Array<u32>,
 ) -> Result<()> {
     search.check()?;
-    let device = found.device().clone();
+    let device = list.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCE, &defines(form), name)?;
-    found.fill(0)?;
-    let room = Argument::count(found.len())?;
+    list.fill(0)?;
+    let room = Argument::count(list.len())?;
     let arguments = &mut [
         search.upper.into(),
         search.lower.into(),
@@ -56,7 +57,7 @@ fn launch(
         search.plain[1].into(),
         search.cipher[0].into(),
         search.mask().into(),
-        found.cuda_mut().into(),
+        list.cuda_mut().into(),
         room,
     ];
     // SAFETY: the kernel stores candidates as far as there is room, and `room` is the array's length, at
@@ -68,10 +69,10 @@ fn launch(
 pub(super) fn one(name: &str, config: &Config, data: &mut Data) -> Result<()> {
     let threads = config.get("threads")?;
     expect("threads of a block", 1..=1024, threads)?;
-    launch((name, ONE), Launch::covering(data.search.keys, threads), &data.search, &mut data.found)
+    launch(name, ONE, Launch::covering(data.search.keys, threads), &data.search, &mut data.list)
 }
 
-pub(super) fn several(config: &Config, search: &Search, found: &mut Array<u32>) -> Result<()> {
+pub(super) fn several(config: &Config, search: &Search, list: &mut Array<u32>) -> Result<()> {
     let [threads, turns] = [config.get("threads")?, config.get("turns")?];
     expect("threads of a block", 1..=1024, threads)?;
     if !matches!(turns, 1..=256) || !turns.is_power_of_two() {
@@ -80,5 +81,5 @@ pub(super) fn several(config: &Config, search: &Search, found: &mut Array<u32>) 
     // Threads begin with the group of the first key.
     let before = (search.lower & 255) as usize;
     let shape = Launch::covering((search.keys + before).div_ceil(turns as usize), threads);
-    launch(("several", [threads, turns]), shape, search, found)
+    launch("several", [threads, turns], shape, search, list)
 }

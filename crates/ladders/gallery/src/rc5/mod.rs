@@ -44,26 +44,26 @@ impl Search {
         ((1u64 << self.bits) - 1) as u32
     }
 
-    /// Bytes 0 to 3, and bytes 4 to 8, of key `at`.
+    /// Bytes 0 to 3, and bytes 4 to 8, of key `index`.
     #[inline(always)]
-    fn number(&self, at: u32) -> (u32, u64) {
-        let lower = self.lower + u64::from(at);
+    fn number(&self, index: u32) -> (u32, u64) {
+        let lower = self.lower + u64::from(index);
         (self.upper.wrapping_add((lower >> 40) as u32), lower & ((1 << 40) - 1))
     }
 
-    /// Key `at`.
-    pub fn key(&self, at: u32) -> [u8; 9] {
-        let (upper, lower) = self.number(at);
+    /// Key `index`.
+    pub fn key(&self, index: u32) -> [u8; 9] {
+        let (upper, lower) = self.number(index);
         let mut key = [0; 9];
         key[..4].copy_from_slice(&upper.to_be_bytes());
         key[4..].copy_from_slice(&lower.to_be_bytes()[3..]);
         key
     }
 
-    /// Key `at` as three words of 32 bits, as the cipher reads it.
+    /// Key `index` as three words of 32 bits, as the cipher reads it.
     #[inline(always)]
-    fn words(&self, at: u32) -> [u32; 3] {
-        let (upper, lower) = self.number(at);
+    fn words(&self, index: u32) -> [u32; 3] {
+        let (upper, lower) = self.number(index);
         [upper.swap_bytes(), ((lower >> 8) as u32).swap_bytes(), lower as u32 & 255]
     }
 
@@ -92,19 +92,19 @@ impl Search {
 pub fn find(search: &Search, device: &Device) -> Result<Option<u32>> {
     let search = Search { bits: 32, ..*search };
     search.check()?;
-    let mut found = Array::zeros(device, &[search.room()])?;
+    let mut list = Array::zeros(device, &[search.room()])?;
     match device.backend() {
-        Backend::Cpu(cpu) => cpu::threads(cpu, &search, found.cpu_mut()),
+        Backend::Cpu(cpu) => cpu::threads(cpu, &search, list.cpu_mut()),
         Backend::Cuda(_) => {
             let problem = Problem { keys: search.keys };
             let config = tuned(&Rc5, &problem, &variants::gpu_several(), device);
-            cuda::several(&config, &search, &mut found)?;
+            cuda::several(&config, &search, &mut list)?;
         }
     }
-    let found = found.read()?;
-    let candidates = &found[1..][..(found[0] as usize).min(found.len() - 1)];
-    let is = |&&at: &&u32| {
-        reference::encrypt(&reference::schedule(&search.key(at)), search.plain) == search.cipher
+    let list = list.read()?;
+    let candidates = &list[1..][..(list[0] as usize).min(list.len() - 1)];
+    let is = |&&index: &&u32| {
+        reference::encrypt(&reference::schedule(&search.key(index)), search.plain) == search.cipher
     };
     Ok(candidates.iter().find(is).copied())
 }
@@ -126,7 +126,7 @@ impl fmt::Display for Problem {
 pub struct Data {
     search: Search,
     /// The number of candidates, then the candidates in any order.
-    found: Array<u32>,
+    list: Array<u32>,
     /// Which key the ciphertext was made with.
     secret: u32,
     seed: u64,
@@ -192,7 +192,7 @@ impl Algorithm for Rc5 {
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
-        let random = |at: u64| input::bits(seed, at);
+        let random = |number: u64| input::bits(seed, number);
         let keys = problem.keys;
         // In the middle of the search bytes 4 to 8 overflow.
         let lower = (1u64 << 40) - keys as u64 / 2 - 1;
@@ -202,20 +202,20 @@ impl Algorithm for Rc5 {
         let mut search = Search { upper: random(0) as u32, lower, keys, plain, cipher: [0; 2], bits };
         let secret = (random(2) % keys as u64) as u32;
         search.cipher = reference::encrypt(&reference::schedule(&search.key(secret)), plain);
-        Ok(Data { search, found: Array::zeros(device, &[search.room()])?, secret, seed })
+        Ok(Data { search, list: Array::zeros(device, &[search.room()])?, secret, seed })
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
-        data.found.fill(u32::MAX)
+        data.list.fill(u32::MAX)
     }
 
     /// Missing and wrong candidates over all candidates. Where keys are many, every candidate found is
     /// checked; missing ones are looked for in some windows.
     fn error(&self, problem: &Problem, data: &Data) -> Result<f64> {
-        let Data { search, found, secret, seed } = data;
-        let cpu = found.device().cpu_side();
-        let found = found.read()?;
-        let mut listed = match found[1..].get(..found[0] as usize) {
+        let Data { search, list, secret, seed } = data;
+        let cpu = list.device().cpu_side();
+        let list = list.read()?;
+        let mut listed = match list[1..].get(..list[0] as usize) {
             Some(listed) => listed.to_vec(),
             None => return Ok(1.0),
         };
@@ -233,11 +233,11 @@ impl Algorithm for Rc5 {
         };
         let missing = |&start: &usize| {
             let window = start..(start + WINDOW).min(keys);
-            let of_window = window.map(|at| at as u32).filter(|&at| reference::is_candidate(search, at));
-            of_window.filter(|at| listed.binary_search(at).is_err()).count()
+            let of_window = window.map(|key| key as u32).filter(|&key| reference::is_candidate(search, key));
+            of_window.filter(|key| listed.binary_search(key).is_err()).count()
         };
         let twice = listed.windows(2).filter(|two| two[0] == two[1]).count();
-        let wrong = |&&at: &&u32| at as usize >= keys || !reference::is_candidate(search, at);
+        let wrong = |&&key: &&u32| key as usize >= keys || !reference::is_candidate(search, key);
         let wrong = cpu.run(|| {
             starts.par_iter().map(missing).sum::<usize>() + listed.par_iter().filter(wrong).count() + twice
         });

@@ -36,10 +36,10 @@ pub fn encrypt(s: &[u32; WORDS], [a, b]: [u32; 2]) -> [u32; 2] {
     [a, b]
 }
 
-/// Whether key `at` of a search gives the first word of the ciphertext in all its marked bits.
-pub fn is_candidate(search: &Search, at: u32) -> bool {
-    let found = encrypt(&schedule(&search.key(at)), search.plain);
-    (found[0] ^ search.cipher[0]) & search.mask() == 0
+/// Whether key `index` of a search gives the first word of the ciphertext in all its marked bits.
+pub fn is_candidate(search: &Search, index: u32) -> bool {
+    let block = encrypt(&schedule(&search.key(index)), search.plain);
+    (block[0] ^ search.cipher[0]) & search.mask() == 0
 }
 
 #[cfg(test)]

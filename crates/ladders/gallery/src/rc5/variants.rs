@@ -10,18 +10,18 @@ use super::{Data, Problem, Rc5, cpu, cuda};
 pub(super) fn rows() -> Vec<Row<Rc5>> {
     vec![
         row("scalar", Cpu, "a key at a time, as the definition has it", |_, d| {
-            cpu::scalar(&d.search, d.found.cpu_mut());
+            cpu::scalar(&d.search, d.list.cpu_mut());
             Ok(())
         })
         .refuses(minutes),
         row("simd", Cpu, "32 keys side by side, one thread", |_, d| {
-            let level = d.found.device().cpu_side().level();
-            cpu::simd(level, &d.search, d.found.cpu_mut());
+            let level = d.list.device().cpu_side().level();
+            cpu::simd(level, &d.search, d.list.cpu_mut());
             Ok(())
         }),
         row("threads", Cpu, "the same on all cores", |_, d| {
-            let device = d.found.device().clone();
-            cpu::threads(device.cpu_side(), &d.search, d.found.cpu_mut());
+            let device = d.list.device().clone();
+            cpu::threads(device.cpu_side(), &d.search, d.list.cpu_mut());
             Ok(())
         }),
         row("gpu-naive", Cuda, "a key a thread, its words in local memory", |c, d| cuda::one("naive", c, d))
@@ -39,7 +39,7 @@ pub(super) fn rows() -> Vec<Row<Rc5>> {
 /// What [`find`](super::find) runs on a GPU.
 pub(super) fn gpu_several() -> Row<Rc5> {
     row("gpu-several", Cuda, "first steps once for keys that share them", |config, d| {
-        cuda::several(config, &d.search, &mut d.found)
+        cuda::several(config, &d.search, &mut d.list)
     })
     .space(cuda::several_space)
     .forms(cuda::several_forms)
@@ -55,7 +55,7 @@ fn row(
 }
 
 fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
-    Some(HostTransfer { inputs: Vec::new(), outputs: vec![&mut data.found] })
+    Some(HostTransfer { inputs: Vec::new(), outputs: vec![&mut data.list] })
 }
 
 /// Instructions of a key, at least: the README counts them. Bytes are candidates.

@@ -23,9 +23,9 @@ pub(super) fn points_of<const W: usize>(
     let mut rows: [&[f64]; W] = [&[]; W];
     let mut y = [0.0; W];
     for l in 0..W {
-        let at = ((2.0 * x[l]) as usize).min(last - 1);
-        rows[l] = &table[at * size..][..size];
-        y[l] = 4.0 * x[l] - (2 * at + 1) as f64;
+        let interval = ((2.0 * x[l]) as usize).min(last - 1);
+        rows[l] = &table[interval * size..][..size];
+        y[l] = 4.0 * x[l] - (2 * interval + 1) as f64;
     }
     for f in 0..2 * n {
         let mut sum = [0.0; W];
@@ -49,9 +49,9 @@ pub(super) fn points_of<const W: usize>(
 /// Fills the rows of pairs: of each pair of primitives exponent p, 1/(2p), centre, and size over p.
 fn fill_rows(shells: &[Shell], layout: &Layout, rows: &mut [f64]) {
     let count = layout.pairs.len();
-    for (at, &[a, b]) in layout.pairs.iter().enumerate() {
+    for (index, &[a, b]) in layout.pairs.iter().enumerate() {
         let [a, b] = [a, b].map(|shell| &shells[shell as usize]);
-        let mut put = |row: usize, value: f64| rows[row * count + at] = value;
+        let mut put = |row: usize, value: f64| rows[row * count + index] = value;
         let apart: f64 = (0..3).map(|d| (a.center[d] - b.center[d]).powi(2)).sum();
         for e in 0..9 {
             let (ea, eb) = (a.exponents[e / 3], b.exponents[e % 3]);
@@ -82,16 +82,32 @@ pub(super) fn simd(level: Level, data: &mut Data) {
 fn each<const W: usize>(level: Level, data: &mut Data) {
     fill_rows(&data.shells, &data.layout, data.double.rows.cpu_mut());
     let tasks = tasks(&data.layout, data.integrals.cpu_mut());
-    let tables = (data.double.rows.cpu(), data.double.roots.cpu());
+    let tables = Tables {
+        rows: data.double.rows.cpu(),
+        roots: data.double.roots.cpu(),
+        pairs: data.layout.pairs.len(),
+    };
     tasks.into_iter().for_each(|task| task_of::<W>(level, &data.layout, tables, task));
 }
 
 pub(super) fn threads(cpu: &Cpu, data: &mut Data) {
     fill_rows(&data.shells, &data.layout, data.double.rows.cpu_mut());
     let tasks = tasks(&data.layout, data.integrals.cpu_mut());
-    let tables = (data.double.rows.cpu(), data.double.roots.cpu());
+    let tables = Tables {
+        rows: data.double.rows.cpu(),
+        roots: data.double.roots.cpu(),
+        pairs: data.layout.pairs.len(),
+    };
     let level = cpu.level();
     cpu.run(|| tasks.into_par_iter().for_each(|task| task_of::<WIDTH>(level, &data.layout, tables, task)));
+}
+
+/// Rows of numbers of all pairs, and the table of roots.
+#[derive(Clone, Copy)]
+struct Tables<'a> {
+    rows: &'a [f64],
+    roots: &'a [f64],
+    pairs: usize,
 }
 
 /// A class, a first pair, and the integrals of all its second pairs.
@@ -102,8 +118,8 @@ fn tasks<'a>(layout: &Layout, mut integrals: &'a mut [f64]) -> Vec<Task<'a>> {
     for [b, k] in CLASSES {
         for bra in 0..layout.of(b) {
             let kets = if b == k { bra + 1 } else { layout.of(k) };
-            let (of, rest) = integrals.split_at_mut(kets * FUNCTIONS[b] * FUNCTIONS[k]);
-            tasks.push(([b, k], layout.begin[b] + bra, of));
+            let (part, rest) = integrals.split_at_mut(kets * FUNCTIONS[b] * FUNCTIONS[k]);
+            tasks.push(([b, k], layout.begin[b] + bra, part));
             integrals = rest;
         }
     }
@@ -115,18 +131,17 @@ fn tasks<'a>(layout: &Layout, mut integrals: &'a mut [f64]) -> Vec<Task<'a>> {
 fn task_of<const W: usize>(
     level: Level,
     layout: &Layout,
-    tables: (&[f64], &[f64]),
+    tables: Tables<'_>,
     (class, bra, out): Task<'_>,
 ) {
     let first = layout.begin[class[1]];
-    let of = (tables.0, tables.1, layout.pairs.len());
     dispatch!(level, simd => match class {
-        [0, 0] => quartets::<_, W, 0, 0, 0, 0>(simd, of, bra, first, out),
-        [1, 0] => quartets::<_, W, 1, 0, 0, 0>(simd, of, bra, first, out),
-        [1, 1] => quartets::<_, W, 1, 0, 1, 0>(simd, of, bra, first, out),
-        [2, 0] => quartets::<_, W, 1, 1, 0, 0>(simd, of, bra, first, out),
-        [2, 1] => quartets::<_, W, 1, 1, 1, 0>(simd, of, bra, first, out),
-        _ => quartets::<_, W, 1, 1, 1, 1>(simd, of, bra, first, out),
+        [0, 0] => quartets::<_, W, 0, 0, 0, 0>(simd, tables, bra, first, out),
+        [1, 0] => quartets::<_, W, 1, 0, 0, 0>(simd, tables, bra, first, out),
+        [1, 1] => quartets::<_, W, 1, 0, 1, 0>(simd, tables, bra, first, out),
+        [2, 0] => quartets::<_, W, 1, 1, 0, 0>(simd, tables, bra, first, out),
+        [2, 1] => quartets::<_, W, 1, 1, 1, 0>(simd, tables, bra, first, out),
+        _ => quartets::<_, W, 1, 1, 1, 1>(simd, tables, bra, first, out),
     });
 }
 
@@ -169,7 +184,7 @@ fn places(p: usize) -> &'static [[usize; 3]] {
 #[allow(clippy::needless_range_loop, reason = "lanes, of several arrays at once")]
 fn quartets<S: Simd, const W: usize, const LA: usize, const LB: usize, const LC: usize, const LD: usize>(
     _: S,
-    (rows, table, count): (&[f64], &[f64], usize),
+    Tables { rows, roots: table, pairs: count }: Tables<'_>,
     bra: usize,
     first: usize,
     out: &mut [f64],
@@ -255,20 +270,20 @@ fn quartets<S: Simd, const W: usize, const LA: usize, const LB: usize, const LC:
                             for ket in (0..4).filter(|ket| ket % 2 <= LC && ket / 2 <= LD) {
                                 let (i, j, k, m) = (bra % 2, bra / 2, ket % 2, ket / 2);
                                 for l in 0..W {
-                                    let of = |n: usize| match m {
+                                    let value = |n: usize| match m {
                                         0 => g[d][n][k][l],
                                         _ => g[d][n][k + 1][l] + cd[d][l] * g[d][n][k][l],
                                     };
                                     h[d][bra][ket][l] =
-                                        if j == 0 { of(i) } else { of(i + 1) + ab[d] * of(i) };
+                                        if j == 0 { value(i) } else { value(i + 1) + ab[d] * value(i) };
                                 }
                             }
                         }
                     }
                     for (bra, sums) in sums.chunks_exact_mut(kets).take(bras).enumerate() {
                         for (ket, sums) in sums.iter_mut().enumerate() {
-                            let of = |d: usize| &h[d][bra_places[bra][d]][ket_places[ket][d]];
-                            let (x, y, z) = (of(0), of(1), of(2));
+                            let factor = |d: usize| &h[d][bra_places[bra][d]][ket_places[ket][d]];
+                            let (x, y, z) = (factor(0), factor(1), factor(2));
                             for l in 0..W {
                                 sums[l] += x[l] * y[l] * z[l];
                             }

@@ -87,7 +87,8 @@ pub(super) fn naive(config: &Config, data: &mut Data) -> Result<()> {
 /// A launch a class, the largest first.
 fn classes<R: Element>(
     cuda: &Cuda,
-    (form, threads): (Form, u32),
+    form: Form,
+    threads: u32,
     layout: &Layout,
     tables: &mut Tables<R>,
     integrals: &mut Array<f64>,
@@ -105,17 +106,17 @@ fn classes<R: Element>(
         // SAFETY: rows have 60 numbers of each pair, and pairs name shells.
         unsafe { kernel.launch(Launch::covering(pairs, 128), arguments) }?;
     }
-    for (at, class) in CLASSES.into_iter().enumerate().rev() {
-        let (all, [bra, ket]) = (layout.quartets(class), class);
-        if all == 0 {
+    for (index, class) in CLASSES.into_iter().enumerate().rev() {
+        let (quartets, [bra, ket]) = (layout.quartets(class), class);
+        if quartets == 0 {
             continue;
         }
         let kernel = cuda.kernel(&CLASS, &defines(form, class, threads), "quartets")?;
         // Quartets of four p shells have three threads each, along y.
         let parts = if FUNCTIONS[bra] * FUNCTIONS[ket] == 81 { 3 } else { 1 };
-        let mut shape = Launch::covering(all, threads);
+        let mut shape = Launch::covering(quartets, threads);
         shape.blocks[1] = parts;
-        let from = layout.start(at) as u64;
+        let from = layout.start(index) as u64;
         let arguments = &mut [
             tables.shells.cuda().into(),
             tables.pairs.cuda().into(),
@@ -124,12 +125,12 @@ fn classes<R: Element>(
             count(layout.begin[bra])?,
             count(layout.begin[ket])?,
             count(layout.of(ket))?,
-            count(all)?,
+            count(quartets)?,
             tables.roots.cuda().into(),
             integrals.cuda_mut().into(),
             from.into(),
         ];
-        // SAFETY: the kernel makes quartets below `all` of pairs of this class, which the layout has, and
+        // SAFETY: the kernel makes the `quartets` quartets of pairs of this class, which the layout has, and
         // their integrals lie behind `from`.
         unsafe { kernel.launch(shape, arguments) }?;
     }
@@ -138,8 +139,8 @@ fn classes<R: Element>(
 
 fn in_double(config: &Config, ready: bool, data: &mut Data) -> Result<()> {
     let device = data.integrals.device().clone();
-    let form = (Form { double: true, ready }, config.get("threads")?);
-    classes(gpu(&device)?, form, &data.layout, &mut data.double, &mut data.integrals)
+    let form = Form { double: true, ready };
+    classes(gpu(&device)?, form, config.get("threads")?, &data.layout, &mut data.double, &mut data.integrals)
 }
 
 pub(super) fn sorted(config: &Config, data: &mut Data) -> Result<()> {
@@ -156,6 +157,6 @@ pub(super) fn single(config: &Config, data: &mut Data) -> Result<()> {
     let tables = single
         .as_mut()
         .ok_or_else(|| Error::value("device of repulsion integrals", "a GPU", device.describe()))?;
-    let form = (Form { double: false, ready: true }, config.get("threads")?);
-    classes(gpu(&device)?, form, layout, tables, integrals)
+    let form = Form { double: false, ready: true };
+    classes(gpu(&device)?, form, config.get("threads")?, layout, tables, integrals)
 }

@@ -66,18 +66,18 @@ pub struct Layout {
 
 impl Layout {
     fn new(shells: &[Shell]) -> Self {
-        let mut all: Vec<([u32; 2], usize, usize)> = Vec::new();
+        let mut pairs: Vec<([u32; 2], usize, usize)> = Vec::new();
         for (i, a) in shells.iter().enumerate() {
             for (j, b) in shells[..=i].iter().enumerate() {
                 let pair = if b.p && !a.p { [j, i] } else { [i, j] };
-                all.push((pair.map(|shell| shell as u32), usize::from(a.p) + usize::from(b.p), all.len()));
+                pairs.push((pair.map(|shell| shell as u32), usize::from(a.p) + usize::from(b.p), pairs.len()));
             }
         }
-        all.sort_by_key(|&(_, kind, _)| kind);
-        let begin = [0, 1, 2, 3].map(|kind| all.partition_point(|pair| pair.1 < kind));
-        let mut order = vec![0; all.len()];
-        all.iter().enumerate().for_each(|(at, pair)| order[pair.2] = at as u32);
-        Self { pairs: all.into_iter().map(|pair| pair.0).collect(), begin, order }
+        pairs.sort_by_key(|&(_, kind, _)| kind);
+        let begin = [0, 1, 2, 3].map(|kind| pairs.partition_point(|pair| pair.1 < kind));
+        let mut order = vec![0; pairs.len()];
+        pairs.iter().enumerate().for_each(|(index, pair)| order[pair.2] = index as u32);
+        Self { pairs: pairs.into_iter().map(|pair| pair.0).collect(), begin, order }
     }
 
     fn kind(&self, pair: usize) -> usize {
@@ -131,16 +131,16 @@ impl Integrals {
     /// (ij|kl) = ∫∫ i(1) j(1) k(2) l(2) / |1 − 2|, in hartree. Errors: a function that there is not.
     pub fn get(&self, functions: [usize; 4]) -> Result<f64> {
         let most = self.functions.len();
-        if let Some(&found) = functions.iter().find(|&&i| i >= most) {
-            return Err(Error::value("function of a basis", format!("below {most}"), found));
+        if let Some(&function) = functions.iter().find(|&&i| i >= most) {
+            return Err(Error::value("function of a basis", format!("below {most}"), function));
         }
         let pair = |i: usize, j: usize| {
             let [first, second] = [self.functions[i], self.functions[j]];
             // The place of a pair in the order of shells, and its functions as the pair has them.
             let (high, low) = (first[0].max(second[0]), first[0].min(second[0]));
-            let at = self.layout.order[high * (high + 1) / 2 + low] as usize;
-            let turned = self.layout.pairs[at][0] as usize != first[0];
-            (at, if turned { [second[1], first[1]] } else { [first[1], second[1]] })
+            let pair = self.layout.order[high * (high + 1) / 2 + low] as usize;
+            let turned = self.layout.pairs[pair][0] as usize != first[0];
+            (pair, if turned { [second[1], first[1]] } else { [first[1], second[1]] })
         };
         let [i, j, k, l] = functions;
         let mut both = [pair(i, j), pair(k, l)];
@@ -169,8 +169,8 @@ pub fn repulsion(shells: &[Shell], device: &Device) -> Result<Integrals> {
             cuda::pairs(&config, &mut data)?;
         }
     }
-    let of = |(at, shell): (usize, &Shell)| (0..if shell.p { 3 } else { 1 }).map(move |c| [at, c]);
-    let functions = shells.iter().enumerate().flat_map(of).collect();
+    let components = |(index, shell): (usize, &Shell)| (0..if shell.p { 3 } else { 1 }).map(move |c| [index, c]);
+    let functions = shells.iter().enumerate().flat_map(components).collect();
     Ok(Integrals { layout: data.layout, functions, values: data.integrals.into_vec()? })
 }
 
@@ -353,8 +353,8 @@ impl Algorithm for Rpes {
 
     /// The largest error over the larger of the integral and 1 hartree.
     fn error(&self, _: &Problem, data: &Data) -> Result<f64> {
-        let (layout, found) = (&data.layout, data.integrals.read()?);
-        let count = found.len().min(WHOLE);
+        let (layout, integrals) = (&data.layout, data.integrals.read()?);
+        let count = integrals.len().min(WHOLE);
         let error = |turn: usize| {
             // Every class, so that small ones are not missed, and any integral of it.
             let class = turn % CLASSES.len();
@@ -365,12 +365,12 @@ impl Algorithm for Rpes {
             if len == 0 {
                 return 0.0;
             }
-            let at = match found.len() <= WHOLE {
+            let index = match integrals.len() <= WHOLE {
                 true if turn / CLASSES.len() >= len => return 0.0,
                 true => turn / CLASSES.len(),
                 false => random % len,
             };
-            let (quartet, function) = (at / functions, at % functions);
+            let (quartet, function) = (index / functions, index % functions);
             let (bra, ket) = match b == k {
                 true => {
                     let bra = (0..).take_while(|b| b * (b + 1) / 2 <= quartet).count() - 1;
@@ -380,17 +380,17 @@ impl Algorithm for Rpes {
             };
             let pairs = [layout.pairs[layout.begin[b] + bra], layout.pairs[layout.begin[k] + ket]];
             let shells =
-                [pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1]].map(|at| &data.shells[at as usize]);
+                [pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1]].map(|shell| &data.shells[shell as usize]);
             let components = |kind: usize, f: usize| if kind == 2 { [f / 3, f % 3] } else { [f, 0] };
             let ([i, j], [k, l]) =
                 (components(b, function / FUNCTIONS[k]), components(k, function % FUNCTIONS[k]));
             let want = reference::integral(shells, [i, j, k, l]);
-            let found = found[layout.start(class) + at];
-            if found.is_nan() { f64::INFINITY } else { (found - want).abs() / want.abs().max(1.0) }
+            let integral = integrals[layout.start(class) + index];
+            if integral.is_nan() { f64::INFINITY } else { (integral - want).abs() / want.abs().max(1.0) }
         };
         let cpu = data.integrals.device().cpu_side();
         // Small problems: every integral of every class.
-        let turns = if found.len() <= WHOLE { CLASSES.len() * found.len() } else { count };
+        let turns = if integrals.len() <= WHOLE { CLASSES.len() * integrals.len() } else { count };
         Ok(cpu.run(|| (0..turns).into_par_iter().map(error).reduce(|| 0.0, f64::max)))
     }
 }

@@ -34,24 +34,24 @@ pub(super) fn hermite(i: i32, j: i32, t: i32, p: f64, pa: f64, pb: f64) -> f64 {
     if t < 0 || t > i + j {
         return 0.0;
     }
-    let of = |i, j, distance: f64| {
+    let lower = |i, j, distance: f64| {
         let next = |t| hermite(i, j, t, p, pa, pb);
         next(t - 1) / (2.0 * p) + distance * next(t) + f64::from(t + 1) * next(t + 1)
     };
     match (i, j) {
         (0, 0) => 1.0,
-        (0, _) => of(0, j - 1, pb),
-        _ => of(i - 1, j, pa),
+        (0, _) => lower(0, j - 1, pb),
+        _ => lower(i - 1, j, pa),
     }
 }
 
-/// The derivative of order `of` of the Coulomb potential of a Gaussian distribution with exponent ρ, `from`
-/// its centre.
-pub(super) fn coulomb(of: [i32; 3], n: usize, rho: f64, from: [f64; 3], f: &[f64]) -> f64 {
-    match of.iter().position(|&order| order > 0) {
+/// The derivative of these `orders` of the Coulomb potential of a Gaussian distribution with exponent ρ,
+/// `from` its centre.
+pub(super) fn coulomb(orders: [i32; 3], n: usize, rho: f64, from: [f64; 3], f: &[f64]) -> f64 {
+    match orders.iter().position(|&order| order > 0) {
         None => (-2.0 * rho).powi(n as i32) * f[n],
         Some(axis) => {
-            let (mut once, mut twice) = (of, of);
+            let (mut once, mut twice) = (orders, orders);
             once[axis] -= 1;
             twice[axis] -= 2;
             let first = from[axis] * coulomb(once, n + 1, rho, from, f);

@@ -26,10 +26,10 @@ pub fn quadrature(n: usize, x: f64) -> ([f64; MOST], [f64; MOST]) {
         (0..k).fold([0.0, 1.0], |[before, p], k| [p, (u - a[k]) * p - b[k] * before])[1]
     };
     for k in 0..n {
-        let of = |power: i32| {
+        let moment = |power: i32| {
             measure.iter().map(|[u, w]| w * u.powi(power) * value(&a, &b, k, *u).powi(2)).sum::<f64>()
         };
-        let (norm, first) = (of(0), of(1));
+        let (norm, first) = (moment(0), moment(1));
         (norms[k], a[k]) = (norm, first / norm);
         b[k] = if k == 0 { 0.0 } else { norm / norms[k - 1] };
     }
@@ -90,7 +90,7 @@ pub fn table() -> &'static [f64] {
 }
 
 fn make_table() -> Vec<f64> {
-    let mut all = Vec::with_capacity(start(MOST + 1));
+    let mut table = Vec::with_capacity(start(MOST + 1));
     // Values at Chebyshev's points, T_k as a polynomial in y.
     let angle = |i: usize| std::f64::consts::PI * (i as f64 + 0.5) / TERMS as f64;
     let mut chebyshev = [[0.0; TERMS]; TERMS];
@@ -103,8 +103,8 @@ fn make_table() -> Vec<f64> {
     }
     for n in 1..=MOST {
         for interval in 0..INTERVALS {
-            let at = |i: usize| quadrature(n, WIDTH * (interval as f64 + 0.5 + 0.5 * angle(i).cos()));
-            let values: Vec<_> = (0..TERMS).map(at).collect();
+            let rule = |i: usize| quadrature(n, WIDTH * (interval as f64 + 0.5 + 0.5 * angle(i).cos()));
+            let values: Vec<_> = (0..TERMS).map(rule).collect();
             for f in 0..2 * n {
                 let value = |i: usize| if f < n { values[i].0[f] } else { values[i].1[f - n] };
                 let mut sum = [0.0; TERMS];
@@ -113,14 +113,14 @@ fn make_table() -> Vec<f64> {
                     let c = c * if k == 0 { 1.0 } else { 2.0 } / TERMS as f64;
                     sum.iter_mut().zip(powers).for_each(|(sum, power)| *sum += c * power);
                 }
-                all.extend(sum.into_iter().rev());
+                table.extend(sum.into_iter().rev());
             }
         }
         let (points, weights) = quadrature(n, LARGE);
-        all.extend(points[..n].iter().map(|u| u * LARGE));
-        all.extend(weights[..n].iter().map(|w| w * LARGE.sqrt()));
+        table.extend(points[..n].iter().map(|u| u * LARGE));
+        table.extend(weights[..n].iter().map(|w| w * LARGE.sqrt()));
     }
-    all
+    table
 }
 
 #[cfg(test)]

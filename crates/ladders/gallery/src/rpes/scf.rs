@@ -42,9 +42,9 @@ fn one_electron(shells: [&Shell; 2], components: [usize; 2]) -> [f64; 2] {
         let (p, b) = (product.p, shells[1].exponents[e % 3]);
         let axis = |d: usize| {
             let ([i, j], [pa, pb]) = (product.powers[d], product.distances[d]);
-            let of = |j| hermite(i, j, 0, p, pa, pb);
+            let overlap = |j| hermite(i, j, 0, p, pa, pb);
             // Functions of s and p have no third term of the second derivative.
-            [of(j), -2.0 * b * b * of(j + 2) + b * f64::from(2 * j + 1) * of(j)]
+            [overlap(j), -2.0 * b * b * overlap(j + 2) + b * f64::from(2 * j + 1) * overlap(j)]
         };
         let ([x, tx], [y, ty], [z, tz]) = (axis(0), axis(1), axis(2));
         let size = product.size * (PI / p).powf(1.5);
@@ -53,7 +53,7 @@ fn one_electron(shells: [&Shell; 2], components: [usize; 2]) -> [f64; 2] {
         for (charge, place) in ATOMS {
             let from = [0, 1, 2].map(|d| product.center[d] - place[d]);
             let f = boys(2, p * from.iter().map(|x| x * x).sum::<f64>());
-            let potential: f64 = product.terms().iter().map(|(of, e)| e * coulomb(*of, 0, p, from, &f)).sum();
+            let potential: f64 = product.terms().iter().map(|(order, e)| e * coulomb(*order, 0, p, from, &f)).sum();
             core -= charge * 2.0 * PI / p * potential;
         }
     }
@@ -62,8 +62,8 @@ fn one_electron(shells: [&Shell; 2], components: [usize; 2]) -> [f64; 2] {
 
 fn times(a: &Matrix, b: &Matrix) -> Matrix {
     let n = a.len();
-    let of = |i: usize, j: usize| (0..n).map(|k| a[i][k] * b[k][j]).sum();
-    (0..n).map(|i| (0..n).map(|j| of(i, j)).collect()).collect()
+    let entry = |i: usize, j: usize| (0..n).map(|k| a[i][k] * b[k][j]).sum();
+    (0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()).collect()
 }
 
 /// Eigenvalues and eigenvectors (columns) of a symmetric matrix, smallest first, by Jacobi's rotations.
@@ -91,16 +91,16 @@ fn eigen(mut a: Matrix) -> (Vec<f64>, Matrix) {
 }
 
 fn energy(shells: &[Shell], integrals: &Integrals) -> f64 {
-    let of = |(at, shell): (usize, &Shell)| (0..if shell.p { 3 } else { 1 }).map(move |c| (at, c));
-    let functions: Vec<(usize, usize)> = shells.iter().enumerate().flat_map(of).collect();
+    let components = |(index, shell): (usize, &Shell)| (0..if shell.p { 3 } else { 1 }).map(move |c| (index, c));
+    let functions: Vec<(usize, usize)> = shells.iter().enumerate().flat_map(components).collect();
     let n = functions.len();
     assert_eq!(n, integrals.functions());
     let both = |i: usize, j: usize| {
         let [(a, c), (b, d)] = [functions[i], functions[j]];
         one_electron([&shells[a], &shells[b]], [c, d])
     };
-    let all: Vec<Vec<[f64; 2]>> = (0..n).map(|i| (0..n).map(|j| both(i, j)).collect()).collect();
-    let part = |of: usize| -> Matrix { all.iter().map(|row| row.iter().map(|x| x[of]).collect()).collect() };
+    let one_electron: Vec<Vec<[f64; 2]>> = (0..n).map(|i| (0..n).map(|j| both(i, j)).collect()).collect();
+    let part = |which: usize| -> Matrix { one_electron.iter().map(|row| row.iter().map(|x| x[which]).collect()).collect() };
     let (overlap, core) = (part(0), part(1));
     assert!((0..n).all(|i| (overlap[i][i] - 1.0).abs() < 1e-6), "functions are normalised");
     // Functions that are orthogonal, the nearest to these.
@@ -129,8 +129,8 @@ fn energy(shells: &[Shell], integrals: &Integrals) -> f64 {
                 fock[i][j] = core[i][j] + pairs.map(field).sum::<f64>();
             }
         }
-        let of = |i: usize| (0..n).map(|j| density[i][j] * (core[i][j] + fock[i][j])).sum::<f64>();
-        let energy = nuclei + (0..n).map(of).sum::<f64>();
+        let row_energy = |i: usize| (0..n).map(|j| density[i][j] * (core[i][j] + fock[i][j])).sum::<f64>();
+        let energy = nuclei + (0..n).map(row_energy).sum::<f64>();
         if (energy - last).abs() < 1e-11 {
             return energy;
         }

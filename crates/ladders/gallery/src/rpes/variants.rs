@@ -74,10 +74,10 @@ fn host_transfer(data: &mut Data) -> Option<HostTransfer<'_>> {
 /// axes (the README counts them), and two multiplications and an addition a function.
 fn work(problem: &Problem) -> Work {
     let layout = problem.layout();
-    let of = |&[bra, ket]: &[usize; 2]| {
+    let flops = |&[bra, ket]: &[usize; 2]| {
         let (points, functions) = (((bra + ket) / 2 + 1) as f64, (FUNCTIONS[bra] * FUNCTIONS[ket]) as f64);
         let powers = 3.0 * (12 + 4 * ((bra + 1) * (ket + 1) - 1) + 2 * ((1 << bra) * (1 << ket) - 1)) as f64;
         layout.quartets([bra, ket]) as f64 * 81.0 * (40.0 + points * (36.0 + powers + 3.0 * functions))
     };
-    Work { bytes: 8.0 * layout.len() as f64, flops: CLASSES.iter().map(of).sum() }
+    Work { bytes: 8.0 * layout.len() as f64, flops: CLASSES.iter().map(flops).sum() }
 }

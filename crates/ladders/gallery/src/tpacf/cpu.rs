@@ -16,8 +16,8 @@ fn chord(p: [f32; 3], [x, y, z]: [&[f32]; 3], j: usize) -> f32 {
     dx * dx + dy * dy + dz * dz
 }
 
-fn set(points: &[f32], n: usize, at: usize) -> [&[f32]; 3] {
-    [0, 1, 2].map(|d| &points[(at * 3 + d) * n..][..n])
+fn set(points: &[f32], n: usize, index: usize) -> [&[f32]; 3] {
+    [0, 1, 2].map(|d| &points[(index * 3 + d) * n..][..n])
 }
 
 /// A pair at a time. `bin` finds the number of edges at or below its squared chord.
@@ -52,19 +52,19 @@ pub(super) const INTERVALS: usize = ((f32::INFINITY.to_bits() >> DROPPED) - FIRS
 /// For each interval: the edge in it, or infinity, and the number of edges before.
 pub(super) fn intervals() -> [(f32, u32); INTERVALS] {
     let edges = edges();
-    std::array::from_fn(|at| {
-        let begin = f32::from_bits((FIRST + at as u32) << DROPPED);
+    std::array::from_fn(|index| {
+        let begin = f32::from_bits((FIRST + index as u32) << DROPPED);
         let before = edges.partition_point(|&edge| edge < begin);
-        let of = |edge: f32| (edge.to_bits() >> DROPPED) as usize == FIRST as usize + at;
-        (edges.get(before).copied().filter(|&edge| of(edge)).unwrap_or(f32::INFINITY), before as u32)
+        let is_inside = |edge: f32| (edge.to_bits() >> DROPPED) as usize == FIRST as usize + index;
+        (edges.get(before).copied().filter(|&edge| is_inside(edge)).unwrap_or(f32::INFINITY), before as u32)
     })
 }
 
 pub(super) fn table(points: &[f32], counts: &mut [u32], p: &Problem) {
     let intervals = intervals();
     pairs(points, counts, p, |square| {
-        let at = (square.max(LEAST).to_bits() >> DROPPED) - FIRST;
-        let (edge, before) = intervals[at as usize];
+        let interval = (square.max(LEAST).to_bits() >> DROPPED) - FIRST;
+        let (edge, before) = intervals[interval as usize];
         before as usize + usize::from(square >= edge)
     });
 }
@@ -78,7 +78,7 @@ pub(super) fn simd(level: Level, points: &[f32], counts: &mut [u32], p: &Problem
 pub(super) fn threads(cpu: &Cpu, points: &[f32], counts: &mut [u32], p: &Problem) {
     let (level, tasks) = (cpu.level(), p.points.div_ceil(TASK));
     let row = |(row, counts): (usize, &mut [u32])| {
-        let task = |at: usize| part(level, points, p, row, at * TASK..((at + 1) * TASK).min(p.points));
+        let task = |index: usize| part(level, points, p, row, index * TASK..((index + 1) * TASK).min(p.points));
         let add = |a: [u32; BINS], b: [u32; BINS]| std::array::from_fn(|bin| a[bin] + b[bin]);
         counts.copy_from_slice(&(0..tasks).into_par_iter().map(task).reduce(|| [0; BINS], add));
     };
@@ -86,8 +86,8 @@ pub(super) fn threads(cpu: &Cpu, points: &[f32], counts: &mut [u32], p: &Problem
 }
 
 /// Counts of the pairs of some points of the first set of a row.
-fn part(level: Level, points: &[f32], p: &Problem, row: usize, of: std::ops::Range<usize>) -> [u32; BINS] {
-    dispatch!(level, simd => part_of(simd, points, p, row, of.clone()))
+fn part(level: Level, points: &[f32], p: &Problem, row: usize, range: std::ops::Range<usize>) -> [u32; BINS] {
+    dispatch!(level, simd => part_of(simd, points, p, row, range.clone()))
 }
 
 /// Counts how many squared chords are below each edge, the farthest edge first. It ends where none is below:
@@ -98,16 +98,16 @@ fn part_of<S: Simd>(
     points: &[f32],
     p: &Problem,
     row: usize,
-    of: std::ops::Range<usize>,
+    range: std::ops::Range<usize>,
 ) -> [u32; BINS] {
     let edges = edges();
     let ([a, b], own) = p.sets_of(row);
     let (a, b) = (set(points, p.points, a), set(points, p.points, b));
-    let (mut below, mut all) = ([0u32; EDGES], 0);
-    for i in of {
+    let (mut below, mut pairs) = ([0u32; EDGES], 0);
+    for i in range {
         let point = a.map(|axis| axis[i]);
         let first = if own { i + 1 } else { 0 };
-        all += (p.points - first) as u32;
+        pairs += (p.points - first) as u32;
         for from in (first..p.points).step_by(WIDTH) {
             let mut squares = [f32::INFINITY; WIDTH];
             let here = b.map(|axis| &axis[from..]);
@@ -124,20 +124,20 @@ fn part_of<S: Simd>(
                     .for_each(|(l, s)| *s = chord(point, here, l));
             }
             for k in (0..EDGES).rev() {
-                let mut found = 0;
+                let mut count = 0;
                 for square in &squares {
-                    found += u32::from(*square < edges[k]);
+                    count += u32::from(*square < edges[k]);
                 }
-                if found == 0 {
+                if count == 0 {
                     break;
                 }
-                below[k] += found;
+                below[k] += count;
             }
         }
     }
     std::array::from_fn(|bin| match bin {
         0 => below[0],
-        EDGES => all - below[EDGES - 1],
+        EDGES => pairs - below[EDGES - 1],
         _ => below[bin] - below[bin - 1],
     })
 }

@@ -176,14 +176,14 @@ pub fn on_sphere(u: f64, v: f64) -> [f64; 3] {
 pub fn sky(problem: &Problem, clustered: bool, seed: u64) -> Vec<f32> {
     let n = problem.points;
     let unit =
-        |at: usize, of: usize| (input::bits(seed, (at * 4 + of) as u64) >> 11) as f64 / (1u64 << 53) as f64;
+        |index: usize, number: usize| (input::bits(seed, (index * 4 + number) as u64) >> 11) as f64 / (1u64 << 53) as f64;
     let mut sets = vec![0.0; (1 + problem.sets) * 3 * n];
-    for at in 0..(1 + problem.sets) * n {
-        let (set, i) = (at / n, at % n);
-        let mut point = on_sphere(unit(at, 0), unit(at, 1));
+    for index in 0..(1 + problem.sets) * n {
+        let (set, i) = (index / n, index % n);
+        let mut point = on_sphere(unit(index, 0), unit(index, 1));
         if clustered && set == 0 && i % 2 == 1 {
-            let near = on_sphere(unit(at - 1, 0), unit(at - 1, 1));
-            let far = (0.3 * 10f64.powf(4.0 * unit(at, 2)) / 60.0).to_radians();
+            let near = on_sphere(unit(index - 1, 0), unit(index - 1, 1));
+            let far = (0.3 * 10f64.powf(4.0 * unit(index, 2)) / 60.0).to_radians();
             // The part of a random direction that is orthogonal to the neighbour.
             let along: f64 = near.iter().zip(point).map(|(a, b)| a * b).sum();
             let across = [0, 1, 2].map(|d| point[d] - along * near[d]);

@@ -14,15 +14,15 @@ pub fn below(cpu: &Cpu, points: &[f32], problem: &Problem, row: usize, edges: &[
     let n = problem.points;
     let ([a, b], own) = problem.sets_of(row);
     let point = |set: usize, i: usize| [0, 1, 2].map(|d| f64::from(points[(set * 3 + d) * n + i]));
-    let of = |i: usize| {
+    let histogram = |i: usize| {
         let mut below = vec![0; edges.len()];
         let p = point(a, i);
         for j in if own { i + 1 } else { 0 }..n {
             let q = point(b, j);
             let square: f64 = p.iter().zip(q).map(|(p, q)| (p - q) * (p - q)).sum();
             let first = edges.iter().rposition(|&edge| square >= edge).map_or(0, |k| k + 1);
-            if let Some(at) = below.get_mut(first) {
-                *at += 1;
+            if let Some(count) = below.get_mut(first) {
+                *count += 1;
             }
         }
         below
@@ -31,7 +31,7 @@ pub fn below(cpu: &Cpu, points: &[f32], problem: &Problem, row: usize, edges: &[
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    let mut below = cpu.run(|| (0..n).into_par_iter().map(of).reduce(|| vec![0; edges.len()], add));
+    let mut below = cpu.run(|| (0..n).into_par_iter().map(histogram).reduce(|| vec![0; edges.len()], add));
     (1..below.len()).for_each(|k| below[k] += below[k - 1]);
     below
 }
@@ -47,8 +47,8 @@ pub(super) fn wrong(cpu: &Cpu, points: &[f32], counts: &[u32], problem: &Problem
     let mut wrong = 0;
     for (k, &count) in counts[row * BINS..][..BINS].iter().enumerate() {
         sum += count as usize;
-        let all = problem.pairs_of(row);
-        let within = want.get(2 * k..2 * k + 2).map_or(all..=all, |between| between[0]..=between[1]);
+        let pairs = problem.pairs_of(row);
+        let within = want.get(2 * k..2 * k + 2).map_or(pairs..=pairs, |between| between[0]..=between[1]);
         wrong += usize::from(!within.contains(&sum));
     }
     wrong
