@@ -22,7 +22,7 @@ pub(crate) fn in_radian(text: &str) -> String {
     while let Some(part) = parts.next() {
         let begin = part
             .rfind(|c: char| !c.is_ascii_digit() && !"+-.e".contains(c))
-            .map_or(0, |at| at + part[at..].chars().next().map_or(1, char::len_utf8));
+            .map_or(0, |index| index + part[index..].chars().next().map_or(1, char::len_utf8));
         match part[begin..].parse() {
             Ok(angle) if parts.peek().is_some() => {
                 told.push_str(&part[..begin]);

@@ -96,9 +96,9 @@ impl Dtype {
     }
 
     fn of_numpy(array: &Bound<'_, PyUntypedArray>) -> Option<Self> {
-        let (py, found) = (array.py(), array.dtype());
+        let (py, stored) = (array.py(), array.dtype());
         Self::ALL.into_iter().find(|dtype| {
-            found.is_equiv_to(&match dtype {
+            stored.is_equiv_to(&match dtype {
                 Self::F32 => numpy::dtype::<f32>(py),
                 Self::F64 => numpy::dtype::<f64>(py),
                 Self::C64 => numpy::dtype::<Complex<f32>>(py),
@@ -109,7 +109,7 @@ impl Dtype {
 
     fn of_dlpack(dtype: DLDataType) -> Option<Self> {
         let known = [DLDataType::F32, DLDataType::F64, DLDataType::C64, DLDataType::C128];
-        known.iter().position(|one| *one == dtype).map(|at| Self::ALL[at])
+        known.iter().position(|one| *one == dtype).map(|index| Self::ALL[index])
     }
 }
 

@@ -250,11 +250,11 @@ pub(crate) fn read_image(py: Python<'_>, path: PathBuf) -> PyResult<Image> {
 /// `rayspin.methods` does.
 #[pyfunction]
 pub(crate) fn filters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
+    let filters = PyDict::new(py);
     for filter in Filters::default().iter() {
-        all.set_item(filter.about().name, (filter.about().help, table_of(py, Call::Any, filter)?))?;
+        filters.set_item(filter.about().name, (filter.about().help, table_of(py, Call::Any, filter)?))?;
     }
-    Ok(all)
+    Ok(filters)
 }
 
 /// An image or an array after a filter: smoothing, edges, another size, equalised grey values.

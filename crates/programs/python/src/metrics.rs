@@ -114,31 +114,31 @@ impl Quality {
 impl Remade for Quality {
     fn parts<'py>(object: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         let (parts, own) = (PyDict::new(object.py()), object.get());
-        let of = &own.quality;
-        parts.set_item("compared", of.compared.name())?;
-        parts.set_item("voxels", of.voxels)?;
-        parts.set_item("mse", of.mse)?;
-        parts.set_item("psnr_db", of.psnr_db)?;
-        parts.set_item("snr_db", of.snr_db)?;
-        parts.set_item("nrmse", of.nrmse)?;
-        parts.set_item("error_percent", of.error_percent)?;
-        parts.set_item("ssim", of.ssim)?;
-        parts.set_item("max_error", of.max_error)?;
-        parts.set_item("reference_max", of.reference_max)?;
-        parts.set_item("fitted", of.fitted)?;
-        parts.set_item("scale", of.scale)?;
+        let quality = &own.quality;
+        parts.set_item("compared", quality.compared.name())?;
+        parts.set_item("voxels", quality.voxels)?;
+        parts.set_item("mse", quality.mse)?;
+        parts.set_item("psnr_db", quality.psnr_db)?;
+        parts.set_item("snr_db", quality.snr_db)?;
+        parts.set_item("nrmse", quality.nrmse)?;
+        parts.set_item("error_percent", quality.error_percent)?;
+        parts.set_item("ssim", quality.ssim)?;
+        parts.set_item("max_error", quality.max_error)?;
+        parts.set_item("reference_max", quality.reference_max)?;
+        parts.set_item("fitted", quality.fitted)?;
+        parts.set_item("scale", quality.scale)?;
         parts.set_item("rule", &own.rule)?;
         parts.set_item("hint", &own.hint)?;
         Ok(parts)
     }
 
     fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let all = [Compared::RealValues, Compared::ComplexValues, Compared::Magnitudes];
+        let kinds = [Compared::RealValues, Compared::ComplexValues, Compared::Magnitudes];
         let name: String = parts.get("compared")?;
-        let compared = all
+        let compared = kinds
             .into_iter()
             .find(|one| one.name() == name)
-            .ok_or_else(|| raised(Error::value("compared", all.map(Compared::name).join(", "), &name)))?;
+            .ok_or_else(|| raised(Error::value("compared", kinds.map(Compared::name).join(", "), &name)))?;
         let quality = metrics::Quality {
             compared,
             voxels: parts.get("voxels")?,
@@ -229,20 +229,20 @@ impl Pair for Compare {
             None => quality.rule(),
         };
         let hint = better(image, truth, &options, &quality)?.map(|other| match other {
-            Better::Magnitudes(of) => format!(
+            Better::Magnitudes(scored) => format!(
                 "the images differ most in phase: the error of magnitudes is {:.3} %; magnitude=True compares these",
-                of.error_percent
+                scored.error_percent
             ),
-            Better::Fitted(of) => format!(
+            Better::Fitted(scored) => format!(
                 "the images differ in scale: times {:.4} the error is {:.3} %; fit=True takes that out",
-                of.scale[0].hypot(of.scale[1]),
-                of.error_percent
+                scored.scale[0].hypot(scored.scale[1]),
+                scored.error_percent
             ),
-            Better::Shading(of) => format!(
+            Better::Shading(scored) => format!(
                 "the images differ in a smooth factor, {:.2} to {:.2} over the object: without it the error is {:.3} %. Coils of MRI shade \
                  images so where their sensitivities are estimated or not used: recon(..., maps=...) with the coils' own sensitivities \
                  takes it out",
-                of.factor[0], of.factor[1], of.error_percent
+                scored.factor[0], scored.factor[1], scored.error_percent
             ),
         });
         Ok(Quality { quality, rule, hint })

@@ -191,9 +191,9 @@ impl Plan {
         u: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         self.processor.expect_own()?;
-        let (all, given) = ([("x", Some(x)), ("y", y), ("z", z)], [("s", s), ("t", t), ("u", u)]);
-        let sources = self.points(all)?;
-        let mut kept: Vec<Kept> = all
+        let (axes, given) = ([("x", Some(x)), ("y", y), ("z", z)], [("s", s), ("t", t), ("u", u)]);
+        let sources = self.points(axes)?;
+        let mut kept: Vec<Kept> = axes
             .into_iter()
             .chain(given)
             .filter_map(|(name, array)| Some(Kept { name, array: array?.clone().unbind(), print: None }))
@@ -337,19 +337,19 @@ impl Plan {
             let text = format!("{name}: expected none in {} dimensions, found an array", self.dims);
             return Err(PyValueError::new_err(text));
         }
-        let mut all = Vec::<Line>::with_capacity(self.dims);
+        let mut components = Vec::<Line>::with_capacity(self.dims);
         for (name, axis) in &axes[..self.dims] {
             let Some(axis) = axis else {
                 let text = format!("{name}: expected an array in {} dimensions, found none", self.dims);
                 return Err(PyValueError::new_err(text));
             };
             let axis = Line::new(name, axis, &self.processor)?;
-            if let Some(first) = all.first().filter(|first| first.count != axis.count) {
+            if let Some(first) = components.first().filter(|first| first.count != axis.count) {
                 return Err(raised(Error::shape(*name, &[first.count], &[axis.count])));
             }
-            all.push(axis);
+            components.push(axis);
         }
-        Ok(all)
+        Ok(components)
     }
 
     /// The points and their transform, none before `setpts`.

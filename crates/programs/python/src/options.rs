@@ -15,7 +15,7 @@ use crate::words::{Call, Words};
 
 /// The options of a command, and the words that its texts have in Python.
 struct Options {
-    all: Vec<CommandOption>,
+    options: Vec<CommandOption>,
     words: Words,
 }
 
@@ -23,8 +23,8 @@ impl Options {
     fn of(task: Task) -> &'static Self {
         static ALL: [OnceLock<Options>; 3] = [const { OnceLock::new() }; 3];
         ALL[task as usize].get_or_init(|| {
-            let all = task.options();
-            Self { words: Words::of_task(task, &all), all }
+            let options = task.options();
+            Self { words: Words::of_task(task, &options), options }
         })
     }
 
@@ -38,7 +38,7 @@ impl Options {
 ///
 /// Errors: a `TypeError` for a keyword that the command has not as an option, or a value of another kind.
 pub(crate) fn words(task: Task, what: &str, given: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<OsString>> {
-    let options = &Options::of(task).all;
+    let options = &Options::of(task).options;
     let mut words = Vec::new();
     for (name, value) in given.into_iter().flatten() {
         let name: String = name.extract()?;
@@ -104,8 +104,8 @@ pub(crate) fn noted(task: Task, note: &str) -> String {
 
 /// The options: for each its default, the names that it takes, its unit where it is an angle, and what it is.
 pub(crate) fn listed(py: Python<'_>, task: Task) -> PyResult<Bound<'_, PyDict>> {
-    let (options, all) = (Options::of(task), PyDict::new(py));
-    for option in &options.all {
+    let (options, rows) = (Options::of(task), PyDict::new(py));
+    for option in &options.options {
         let row = PyDict::new(py);
         match (option.takes_value, option.default.as_ref().map(|default| (default, default.parse()))) {
             (false, _) => row.set_item("default", false)?,
@@ -115,9 +115,9 @@ pub(crate) fn listed(py: Python<'_>, task: Task) -> PyResult<Bound<'_, PyDict>> 
         row.set_item("names", &option.names)?;
         row.set_item("unit", option.degrees.then_some("radian"))?;
         row.set_item("help", help_of(options, option))?;
-        all.set_item(&option.name, row)?;
+        rows.set_item(&option.name, row)?;
     }
-    Ok(all)
+    Ok(rows)
 }
 
 /// What an option is, with the unit of an angle.

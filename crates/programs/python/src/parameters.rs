@@ -20,10 +20,10 @@ use crate::words::Call;
 pub(crate) fn table_of<'py>(
     py: Python<'py>,
     call: Call,
-    of: &(impl Parameters + ?Sized),
+    parameters: &(impl Parameters + ?Sized),
 ) -> PyResult<Bound<'py, PyDict>> {
     let rows = PyDict::new(py);
-    for param in of.table() {
+    for param in parameters.table() {
         let row = PyDict::new(py);
         let kind = match param.kind {
             Kind::Number => "number",
@@ -32,7 +32,7 @@ pub(crate) fn table_of<'py>(
             Kind::Image => "image",
         };
         row.set_item("kind", kind)?;
-        let default = of.get(param.name).unwrap_or(Value::Nothing);
+        let default = parameters.get(param.name).unwrap_or(Value::Nothing);
         row.set_item("default", python_of(py, &default)?)?;
         row.set_item("range", range_of(&param))?;
         row.set_item("help", call.told(param.help))?;
@@ -44,11 +44,14 @@ pub(crate) fn table_of<'py>(
 /// The value of each parameter.
 pub(crate) fn values_in<'py>(
     py: Python<'py>,
-    of: &(impl Parameters + ?Sized),
+    parameters: &(impl Parameters + ?Sized),
 ) -> PyResult<Bound<'py, PyDict>> {
     let used = PyDict::new(py);
-    for param in of.table() {
-        used.set_item(keyword(param.name), python_of(py, &of.get(param.name).unwrap_or(Value::Nothing))?)?;
+    for param in parameters.table() {
+        used.set_item(
+            keyword(param.name),
+            python_of(py, &parameters.get(param.name).unwrap_or(Value::Nothing))?,
+        )?;
     }
     Ok(used)
 }
@@ -86,8 +89,8 @@ pub(crate) fn asked<K: Kit + Rows>(
     let methods = K::methods();
     let method = method.map(|name| named(py, methods, name)).transpose()?;
     let mut asked = Asked::new(method.map(|method| method.about().name.to_owned()));
-    let all = methods.params();
-    let table = method.map_or_else(|| all.iter().map(|(param, _)| *param).collect(), |one| one.table());
+    let params = methods.params();
+    let table = method.map_or_else(|| params.iter().map(|(param, _)| *param).collect(), |one| one.table());
     for (key, value) in keywords {
         let key: String = key.extract()?;
         let Some(param) = table.iter().find(|param| keyword(param.name) == key) else {
@@ -141,8 +144,8 @@ pub(crate) fn values_of(
         let name: String = name.extract()?;
         let Some(param) = table.iter().find(|param| keyword(param.name) == name) else {
             let own: Vec<_> = table.iter().map(|param| keyword(param.name)).collect();
-            let all: Vec<String> = own.iter().map(ToString::to_string).collect();
-            let meant = did_you_mean(py, &name, &all)?;
+            let names: Vec<String> = own.iter().map(ToString::to_string).collect();
+            let meant = did_you_mean(py, &name, &names)?;
             let text = format!("{name}: no parameter of {whose}, which has {}{meant}", own.join(", "));
             return Err(PyTypeError::new_err(text));
         };
@@ -181,9 +184,9 @@ fn value_of(param: &Param, value: &Bound<'_, PyAny>) -> PyResult<Value> {
         },
         Kind::Choice(choices) => {
             let given: String = value.extract().map_err(|_| wrong("a name"))?;
-            let found = choices.iter().find(|choice| choice.name == given);
+            let choice = choices.iter().find(|choice| choice.name == given);
             let text = || format!("{name}: expected one of {}, found {given}", range_of(param));
-            found.map(|choice| Value::Choice(choice.name)).ok_or_else(|| PyValueError::new_err(text()))
+            choice.map(|choice| Value::Choice(choice.name)).ok_or_else(|| PyValueError::new_err(text()))
         }
         Kind::Image => Ok(Value::Image(Arc::new(singles(name, "of the image", value)?))),
     }

@@ -249,10 +249,10 @@ impl<S: Number> Proximal<S> for Own {
     fn apply(&mut self, t: f64, x: &mut Array<S>) -> Result<f64> {
         expect_to_be_called(x.device())?;
         attached("proximal map", |py| {
-            let found = self.function.bind(py).call1((t, call::shown(py, x)?))?;
-            let (image, value) = match found.extract::<(Bound<'_, PyAny>, f64)>() {
+            let returned = self.function.bind(py).call1((t, call::shown(py, x)?))?;
+            let (image, value) = match returned.extract::<(Bound<'_, PyAny>, f64)>() {
                 Ok(both) => both,
-                Err(_) => (found, 0.0),
+                Err(_) => (returned, 0.0),
             };
             call::taken(&image, &self.processor, x)?;
             Ok(value)

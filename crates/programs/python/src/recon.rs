@@ -90,12 +90,12 @@ pub(crate) fn geometry_of(stacks: &[Stack]) -> PyResult<&Geometry> {
 /// The stacks of slices for Python, a dictionary each.
 pub(crate) fn stacks_of<'py>(py: Python<'py>, stacks: &[Stack]) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let stack = |stack: &Stack| {
-        let of = PyDict::new(py);
-        of.set_item("slices", stack.slices)?;
-        of.set_item("spacing_mm", stack.geometry.spacing_mm)?;
-        of.set_item("position_mm", stack.geometry.position_mm)?;
-        of.set_item("directions", directions(&stack.geometry))?;
-        Ok(of)
+        let fields = PyDict::new(py);
+        fields.set_item("slices", stack.slices)?;
+        fields.set_item("spacing_mm", stack.geometry.spacing_mm)?;
+        fields.set_item("position_mm", stack.geometry.position_mm)?;
+        fields.set_item("directions", directions(&stack.geometry))?;
+        Ok(fields)
     };
     stacks.iter().map(stack).collect()
 }
@@ -201,7 +201,7 @@ impl Remade for Reconstruction {
 
     fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (image, shape) = parts.image("image", &[Dtype::C64])?;
-        let found = Self {
+        let reconstruction = Self {
             image: image.unbind(),
             maps: parts.get("maps")?,
             stacks: parts.stacks(&shape)?,
@@ -218,7 +218,7 @@ impl Remade for Reconstruction {
             layout: layout_of(parts.get("layout")?)?,
             of_coils: parts.get("of_coils")?,
         };
-        Ok(Bound::new(parts.python(), found)?.into_any())
+        Ok(Bound::new(parts.python(), reconstruction)?.into_any())
     }
 }
 
@@ -233,11 +233,11 @@ pub(crate) fn directions(geometry: &Geometry) -> [[f64; 3]; 3] {
 /// finds its own), "range" and "help".
 #[pyfunction]
 pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
+    let methods = PyDict::new(py);
     for method in job::methods().iter() {
-        all.set_item(method.about().name, (method.about().help, table_of(py, Call::Recon, method)?))?;
+        methods.set_item(method.about().name, (method.about().help, table_of(py, Call::Recon, method)?))?;
     }
-    Ok(all)
+    Ok(methods)
 }
 
 /// Images x from the samples d of a scan: for most methods the minimum of |F x - d|^2 plus a penalty, with F
@@ -300,8 +300,8 @@ pub(crate) fn recon(
     let used = values_in(py, &*finished.options.method)?;
     let name = finished.options.method.about().name;
     let mut notes: Vec<String> = finished.told.notes.iter().map(|note| words.told(note)).collect();
-    let all = &finished.certificates;
-    let certificates = certificates_of(py, all, |one| job::name_of(one, all), &mut notes)?;
+    let measured = &finished.certificates;
+    let certificates = certificates_of(py, measured, |one| job::name_of(one, measured), &mut notes)?;
     let missing = || raised(Error::value("images", "those of the scan", "none"));
     let image = finished.image.ok_or_else(missing)?;
     let stacks = image.stacks();
@@ -355,7 +355,7 @@ pub(crate) fn plan<'py>(
     let monitor = listener.monitor();
     let planned = listener.run(py, || request.begin(place, monitor, recorder)?.read()?.choose()?.plan())?;
     let planned = planned.map_err(|error| of_run(Call::Recon, error))?;
-    plan_of(py, Call::Recon, planned.method(), (planned.plan(), planned.cut()), planned.notes())
+    plan_of(py, Call::Recon, planned.method(), planned.plan(), planned.cut(), planned.notes())
 }
 
 /// The arguments of a run.
@@ -437,7 +437,7 @@ impl Collected {
             self.image = Some(Image::of_stacks(volume.data, volume.stacks)?);
             return Ok(());
         }
-        let mut all = match self.image.take() {
+        let mut images = match self.image.take() {
             Some(image) => image.into_data(),
             None => {
                 let shape = [&[self.frames], volume.data.shape()].concat();
@@ -445,19 +445,19 @@ impl Collected {
                 ArrayD::zeros(shape)
             }
         };
-        all.index_axis_mut(Axis(0), volume.index).assign(&volume.data);
-        self.image = Some(Image::of_stacks(all, volume.stacks)?);
+        images.index_axis_mut(Axis(0), volume.index).assign(&volume.data);
+        self.image = Some(Image::of_stacks(images, volume.stacks)?);
         Ok(())
     }
 }
 
 fn found_by_search(py: Python<'_>, searched: Searched) -> PyResult<Py<PyDict>> {
-    let found = PyDict::new(py);
-    found.set_item(keyword(LAMBDA), searched.lambda)?;
-    found.set_item("inside", searched.inside)?;
-    found.set_item(
+    let fields = PyDict::new(py);
+    fields.set_item(keyword(LAMBDA), searched.lambda)?;
+    fields.set_item("inside", searched.inside)?;
+    fields.set_item(
         "tried",
         searched.tried.iter().map(|[lambda, error]| (*lambda, *error)).collect::<Vec<_>>(),
     )?;
-    Ok(found.unbind())
+    Ok(fields.unbind())
 }

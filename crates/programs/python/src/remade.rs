@@ -98,8 +98,8 @@ impl<'py> Parts<'py> {
 
     /// A part of a type. Errors: as [`Self::any`]; a `TypeError` for another type.
     pub(crate) fn get<T: for<'a> FromPyObject<'a, 'py>>(&self, name: &str) -> PyResult<T> {
-        let found = self.any(name)?;
-        found.extract().map_err(|_| wrong_type(&self.what(name), "another type", described(&found)))
+        let part = self.any(name)?;
+        part.extract().map_err(|_| wrong_type(&self.what(name), "another type", described(&part)))
     }
 
     /// A copy of an array of NumPy, of an element type and with the axes that `D` has. Errors: as
@@ -109,14 +109,14 @@ impl<'py> Parts<'py> {
         T: numpy::Element + Clone,
         D: Dimension,
     {
-        let (found, numpy) = (self.any(name)?, self.python().import("numpy")?);
+        let (part, numpy) = (self.any(name)?, self.python().import("numpy")?);
         let dtype = numpy::dtype::<T>(self.python());
-        let wrong = || wrong_type(&self.what(name), format!("an array of {dtype}"), described(&found));
-        if !found.is_instance(&numpy.getattr("ndarray")?)? {
+        let wrong = || wrong_type(&self.what(name), format!("an array of {dtype}"), described(&part));
+        if !part.is_instance(&numpy.getattr("ndarray")?)? {
             return Err(wrong());
         }
         // Elements may lie at odd addresses of a buffer.
-        let plain = numpy.call_method1("require", (&found, self.python().None(), vec!["C", "A", "E"]))?;
+        let plain = numpy.call_method1("require", (&part, self.python().None(), vec!["C", "A", "E"]))?;
         let plain = plain.cast::<PyArrayDyn<T>>().map_err(|_| wrong())?;
         let array = plain.try_readonly().map_err(|error| PyValueError::new_err(error.to_string()))?;
         let values = array.as_slice().map_err(|error| PyValueError::new_err(error.to_string()))?.to_vec();
@@ -195,7 +195,8 @@ pub(crate) fn layout_parts(layout: &Layout) -> LayoutParts {
 
 /// Errors: axes that there are not; more frames than can be counted.
 pub(crate) fn layout_of((axes, frames): LayoutParts) -> PyResult<Layout> {
-    let counted = frames.iter().try_fold(1usize, |all, &one| all.checked_mul(one)).filter(|&all| all > 0);
+    let counted =
+        frames.iter().try_fold(1usize, |count, &length| count.checked_mul(length)).filter(|&count| count > 0);
     match (AXES.get(axes), counted) {
         (Some(&axes), Some(_)) => Ok(Layout { axes, frames }),
         _ => Err(raised(Error::value("layout", "that of a BART array", format!("{axes} {frames:?}")))),

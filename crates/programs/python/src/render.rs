@@ -70,7 +70,7 @@ fn knots_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Knot>> {
         )));
     }
     let knot = |row: ndarray::ArrayView1<'_, f64>| {
-        let [value, red, green, blue, opacity] = std::array::from_fn(|at| row[at] as f32);
+        let [value, red, green, blue, opacity] = std::array::from_fn(|index| row[index] as f32);
         Knot { value, colour: [red, green, blue], opacity }
     };
     Ok(points.outer_iter().map(knot).collect())
@@ -79,9 +79,9 @@ fn knots_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Knot>> {
 /// The options of pictures. Returns a dictionary as `simulate.options` does.
 #[pyfunction]
 pub(crate) fn render_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = listed(py, Task::Render)?;
-    all.del_item("mode")?;
-    Ok(all)
+    let options = listed(py, Task::Render)?;
+    options.del_item("mode")?;
+    Ok(options)
 }
 
 /// Adds the functions of `rayspin.render`.

@@ -101,7 +101,7 @@ impl Scan {
                 let points =
                     doubles::<IxDyn>("trajectory", "[sample, dim] or [spoke, readout, dim]", points)?;
                 let units = units_of(units)?;
-                along_trajectory(kspace, points, (shape, &fov_mm, units), &mut notes)
+                along_trajectory(kspace, points, shape, &fov_mm, units, &mut notes)
             }
         };
         let mut frame = frame.map_err(|error| raised_in(words, error))?;
@@ -304,7 +304,9 @@ fn on_grid(kspace: ArrayD<C32>, shape: Option<&[usize]>, fov_mm: &[f64]) -> Resu
 fn along_trajectory(
     kspace: ArrayD<C32>,
     points: ArrayD<f64>,
-    (shape, fov_mm, units): (Option<Vec<usize>>, &[f64], Option<TrajectoryUnits>),
+    shape: Option<Vec<usize>>,
+    fov_mm: &[f64],
+    units: Option<TrajectoryUnits>,
     notes: &mut Vec<String>,
 ) -> Result<Frame> {
     let (coils, runs) =

@@ -68,9 +68,9 @@ fn setting_of<R, N>(
         }
         Kind::Names(names) => {
             let name: String = value.extract().map_err(|_| wrong("a name"))?;
-            let all = || names.iter().map(|one| one.name).collect::<Vec<_>>().join(" or ");
-            let found = names.iter().find(|one| one.name == name);
-            Setting::Name(found.ok_or_else(|| raised(Error::value(keyword, all(), name)))?.name)
+            let known = || names.iter().map(|one| one.name).collect::<Vec<_>>().join(" or ");
+            let chosen = names.iter().find(|one| one.name == name);
+            Setting::Name(chosen.ok_or_else(|| raised(Error::value(keyword, known(), name)))?.name)
         }
         Kind::NumberOr(word) => match value.extract::<String>() {
             Ok(text) if text == word => Setting::Name(word),
@@ -158,7 +158,7 @@ fn ranges(what: &str, value: &Bound<'_, PyAny>) -> PyResult<Ranges> {
 /// The keywords of a table, in its order: for each a dictionary with its "kind", the "names" that it takes,
 /// its "default" (False of a flag, True of one that says the opposite, else None) and "help".
 pub(crate) fn listed<'py, T: Table>(py: Python<'py>, call: Call) -> PyResult<Bound<'py, PyDict>> {
-    let all = PyDict::new(py);
+    let keywords = PyDict::new(py);
     for (keyword, row) in rows::<T>() {
         let one = PyDict::new(py);
         let (kind, names) = match row.kind {
@@ -181,9 +181,9 @@ pub(crate) fn listed<'py, T: Table>(py: Python<'py>, call: Call) -> PyResult<Bou
         let default = (row.kind == Kind::Flag).then_some(!row.opposite.is_empty());
         one.set_item("default", default)?;
         one.set_item("help", help_of(call, row))?;
-        all.set_item(keyword, one)?;
+        keywords.set_item(keyword, one)?;
     }
-    Ok(all)
+    Ok(keywords)
 }
 
 /// What a row is, in the words of a call.

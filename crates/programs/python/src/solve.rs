@@ -122,7 +122,7 @@ impl Call<'_, '_> {
         let start = start.transpose()?;
         let listener = Listener::new(like.py(), self.progress)?;
         let callback = self.callback;
-        let found = call::run(like, &listener.signals, || {
+        let solved = call::run(like, &listener.signals, || {
             let monitor = listener.monitor();
             let mut observe = |step: &Step<'_, S>| match &callback {
                 Some(callback) => attached("callback", |py| {
@@ -139,7 +139,7 @@ impl Call<'_, '_> {
                 }
             })
         });
-        let (x, course) = found?;
+        let (x, course) = solved?;
         drop((data, start));
         Ok(Solution {
             x: give(x, like, self.processor)?.unbind(),
@@ -193,14 +193,14 @@ pub(crate) fn cg(
     let run = Call { processor: &a.processor, data: ("b", b), start, name, iterations, progress, callback };
     let options = CgOptions { max_iterations: iterations, tolerance };
     each!(&a.op, op => run.solve(|b, start, watch| {
-        let found = rayspin::solve::cg(op, b, start, &options, watch)?;
+        let solved = rayspin::solve::cg(op, b, start, &options, watch)?;
         let course = Course {
-            residuals: found.residuals,
-            objective: found.objective,
-            converged: found.converged,
+            residuals: solved.residuals,
+            objective: solved.objective,
+            converged: solved.converged,
             largest_eigenvalue: None,
         };
-        Ok((found.solution, course))
+        Ok((solved.solution, course))
     }))
 }
 
@@ -256,16 +256,16 @@ pub(crate) fn least_squares(
             let options = LeastSquaresOptions { cg, largest_eigenvalue, ..LeastSquaresOptions::default() };
             let rhs = op.adjoint(y)?;
             let regularisation = Regularisation::new(weight, &squares);
-            let found =
+            let solved =
                 rayspin::solve::least_squares(&normal, &rhs, start, regularisation, &options, watch)?;
             let size = norm_squared(y)?;
             let course = Course {
-                residuals: found.cg.residuals,
-                objective: found.cg.objective.iter().map(|half| size + 2.0 * half).collect(),
-                converged: found.cg.converged,
-                largest_eigenvalue: Some(found.largest_eigenvalue.value),
+                residuals: solved.cg.residuals,
+                objective: solved.cg.objective.iter().map(|half| size + 2.0 * half).collect(),
+                converged: solved.cg.converged,
+                largest_eigenvalue: Some(solved.largest_eigenvalue.value),
             };
-            Ok((found.cg.solution, course))
+            Ok((solved.cg.solution, course))
         })
     })
 }
@@ -360,21 +360,21 @@ pub(crate) fn fista(
             let kept = OnceCell::new();
             let mut g = penalty.proximal(processor, &kept)?;
             // The solver leaves out 1/2 |y|^2, and with relative weights counts in units of L s^2.
-            let (found, unit) = if relative {
-                let found =
+            let (solved, unit) = if relative {
+                let solved =
                     rayspin::solve::sparse_least_squares(&problem, start, weight, &mut *g, &options, watch)?;
-                (found.fista, largest * found.scale * found.scale)
+                (solved.fista, largest * solved.scale * solved.scale)
             } else {
                 (rayspin::solve::fista(&problem, start, weight, &mut *g, &options, watch)?, 1.0)
             };
             let constant = 0.5 * norm_squared(y)?;
             let course = Course {
-                residuals: found.residuals,
-                objective: found.objective.iter().map(|value| constant + unit * value).collect(),
-                converged: found.converged,
+                residuals: solved.residuals,
+                objective: solved.objective.iter().map(|value| constant + unit * value).collect(),
+                converged: solved.converged,
                 largest_eigenvalue: Some(largest),
             };
-            Ok((found.solution, course))
+            Ok((solved.solution, course))
         })
     })
 }
@@ -425,13 +425,16 @@ pub(crate) fn pdhg(
     let run = Call { processor, data: ("y", y), start, name: "PDHG", iterations, progress, callback };
     let options = PdhgOptions { max_iterations: iterations, tolerance, balance };
     each!(&a.op, op => {
-        let mut all = Vec::with_capacity(terms.len());
+        let mut asked = Vec::with_capacity(terms.len());
         for (k, f, weight) in &terms {
             let k = same_as(a, op, k)?;
-            all.push((k, Asked::new("penalty", f, processor)?, *weight));
+            asked.push((k, Asked::new("penalty", f, processor)?, *weight));
         }
         let g = g.map(|g| Asked::new("g", g, processor)).transpose()?;
-        run.solve(|y, start, watch| primal_dual((op, y), all, g, (processor, &options), start, watch))
+        run.solve(|y, start, watch| {
+            let fit = PenalisedFit { a: op, y, terms: asked, g };
+            primal_dual(fit, processor, &options, start, watch)
+        })
     })
 }
 
@@ -439,49 +442,57 @@ fn same_as<S: Number>(a: &LinearOperator, _: &Op<S>, k: &Bound<'_, LinearOperato
     a.same::<S>(k.get()).cloned()
 }
 
-fn primal_dual<S: Number>(
-    (op, y): (&Op<S>, &Array<S>),
+/// The sum 1/2 |Ax - y|^2 + g(x) + sum_i weight_i f_i(K_i x); `terms` holds K_i, f_i and the weight.
+struct PenalisedFit<'a, S: Number> {
+    a: &'a Op<S>,
+    y: &'a Array<S>,
     terms: Vec<(Op<S>, Asked<S>, f64)>,
     g: Option<Asked<S>>,
-    (processor, options): (&Processor, &PdhgOptions),
+}
+
+fn primal_dual<S: Number>(
+    fit: PenalisedFit<'_, S>,
+    processor: &Processor,
+    options: &PdhgOptions,
     start: Option<&Array<S>>,
     watch: Watch<'_, S>,
 ) -> Result<(Array<S>, Course)> {
+    let PenalisedFit { a, y, terms, g } = fit;
     let device = &processor.device;
     let kept: Vec<_> = terms.iter().map(|_| OnceCell::new()).collect();
     let of_g = OnceCell::new();
     let mut g = g.map(|g| g.proximal(processor, &of_g)).transpose()?;
     let mut distance = Distance::new(y.try_clone()?);
-    let largest = eigenvalue_of(op, device)?;
+    let largest = eigenvalue_of(a, device)?;
     let mut parts = Vec::with_capacity(terms.len());
     for ((k, penalty, weight), kept) in terms.into_iter().zip(&kept) {
         let largest = eigenvalue_of(&k, device)?;
         parts.push((k, penalty.proximal(processor, kept)?, weight, largest));
     }
-    let mut all = vec![Term { op, penalty: &mut distance, weight: 1.0, largest_eigenvalue: largest }];
-    all.extend(parts.iter_mut().map(|(k, penalty, weight, largest)| Term {
+    let mut terms = vec![Term { op: a, penalty: &mut distance, weight: 1.0, largest_eigenvalue: largest }];
+    terms.extend(parts.iter_mut().map(|(k, penalty, weight, largest)| Term {
         op: k as &dyn LinearOp<S>,
         penalty: &mut **penalty,
         weight: *weight,
         largest_eigenvalue: *largest,
     }));
     let g = g.as_mut().map(|g| &mut **g as &mut dyn Proximal<S>);
-    let found = rayspin::solve::pdhg(device, g, &mut all, start, options, watch)?;
+    let solved = rayspin::solve::pdhg(device, g, &mut terms, start, options, watch)?;
     let course = Course {
-        residuals: found.residuals,
-        objective: found.objective,
-        converged: found.converged,
+        residuals: solved.residuals,
+        objective: solved.objective,
+        converged: solved.converged,
         largest_eigenvalue: Some(largest),
     };
-    Ok((found.solution, course))
+    Ok((solved.solution, course))
 }
 
 /// An upper bound of the largest eigenvalue of KᴴK: the estimate and 1 % more. The estimate is at most a
 /// thousandth too small.
 fn eigenvalue_of<S: Number>(k: &Op<S>, device: &Device) -> Result<f64> {
     let options = LanczosOptions { tolerance: 1e-3, ..LanczosOptions::default() };
-    let found = rayspin::solve::largest_eigenvalue(&Normal::new(k.clone()), device, &options)?;
-    Ok(1.01 * found.value)
+    let estimate = rayspin::solve::largest_eigenvalue(&Normal::new(k.clone()), device, &options)?;
+    Ok(1.01 * estimate.value)
 }
 
 /// The largest eigenvalue max_x <x, Ax> / <x, x> of a Hermitian positive semidefinite operator, such as
@@ -504,10 +515,10 @@ pub(crate) fn largest_eigenvalue(a: &Bound<'_, LinearOperator>, tolerance: f64) 
     let options = LanczosOptions { tolerance, ..LanczosOptions::default() };
     let device = &a.processor.device;
     let signals = Signals::default();
-    let found = each!(&a.op, op => {
+    let estimate = each!(&a.op, op => {
         call::run_without(py, &signals, || rayspin::solve::largest_eigenvalue(op, device, &options))
     });
-    found.map(|found| found.value)
+    estimate.map(|estimate| estimate.value)
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -27,6 +27,6 @@ pub(crate) fn count(what: &str, given: i64) -> PyResult<usize> {
 
 /// The lengths of axes, numbers of axes and the like. Errors: a `ValueError` for a negative number.
 pub(crate) fn counts(what: &str, given: Vec<i64>) -> PyResult<Vec<usize>> {
-    let all: Option<Vec<usize>> = given.iter().map(|&n| n.try_into().ok()).collect();
-    all.ok_or_else(|| raised(Error::value(what, "whole numbers from 0", format!("{given:?}"))))
+    let counts: Option<Vec<usize>> = given.iter().map(|&n| n.try_into().ok()).collect();
+    counts.ok_or_else(|| raised(Error::value(what, "whole numbers from 0", format!("{given:?}"))))
 }

@@ -80,12 +80,12 @@ impl Call {
 
     /// The argument of this call that an error of the library calls otherwise.
     pub(crate) fn argument(self, quantity: &str) -> Option<&'static str> {
-        let all = match self {
+        let arguments = match self {
             Self::FromArrays => OF_ARRAYS,
             Self::ReadScan => return None,
             Self::Recon | Self::Ct | Self::Any => OF_RUNS,
         };
-        all.iter().find(|(name, _)| *name == quantity).map(|(_, argument)| *argument)
+        arguments.iter().find(|(name, _)| *name == quantity).map(|(_, argument)| *argument)
     }
 
     /// The words of this call.
@@ -232,14 +232,14 @@ impl Words {
 impl Form {
     /// The keyword with values.
     fn written(&self, values: &[(&str, &str)], subject: bool) -> String {
-        let all = |value: &dyn Fn(&str) -> String| {
+        let joined = |value: &dyn Fn(&str) -> String| {
             values.iter().map(|(between, one)| format!("{between}{}", value(one))).collect::<String>()
         };
         match self {
             Self::Functions(_) if values.is_empty() => "the function".to_owned(),
-            Self::Functions(functions) => all(&|value| {
-                let found = functions.iter().find(|(name, _)| *name == value);
-                found.map_or(value, |(_, function)| function).to_owned()
+            Self::Functions(functions) => joined(&|value| {
+                let named = functions.iter().find(|(name, _)| *name == value);
+                named.map_or(value, |(_, function)| function).to_owned()
             }),
             Self::Keyword { written, .. } if subject => {
                 written.split('=').next().unwrap_or_default().to_owned()
@@ -250,7 +250,7 @@ impl Form {
                 } else {
                     &format!("{}=", written.trim_end_matches("True").trim_end_matches('='))
                 };
-                format!("{written}{}", all(&|value| as_python(value, names, *degrees)))
+                format!("{written}{}", joined(&|value| as_python(value, names, *degrees)))
             }
         }
     }

@@ -120,8 +120,8 @@ impl CtGeometry {
     /// The number of a view. Errors: a `ValueError` for one that there is not.
     fn view(&self, view: i64) -> PyResult<usize> {
         let views = self.rays.views().len();
-        let found = usize::try_from(view).ok().filter(|&view| view < views);
-        found.ok_or_else(|| raised(Error::value("view", format!("one of 0 to {}", views - 1), view)))
+        let index = usize::try_from(view).ok().filter(|&view| view < views);
+        index.ok_or_else(|| raised(Error::value("view", format!("one of 0 to {}", views - 1), view)))
     }
 }
 
@@ -376,8 +376,8 @@ impl Remade for CtGeometry {
             let (RaySource::Point(source) | RaySource::Direction(source)) = view.source;
             [source, view.detector_mm, view.u, view.v].concat()
         };
-        let all: Vec<f64> = own.rays.views().iter().flat_map(numbers).collect();
-        let views = Array2::from_shape_vec((own.rays.views().len(), 12), all);
+        let components: Vec<f64> = own.rays.views().iter().flat_map(numbers).collect();
+        let views = Array2::from_shape_vec((own.rays.views().len(), 12), components);
         let views = views.map_err(|error| raised(Error::value("views", "12 numbers each", error)))?;
         let parts = PyDict::new(py);
         parts.set_item("views", to_numpy(py, views.into_dyn()))?;

@@ -142,7 +142,7 @@ impl Remade for CtReconstruction {
         if shape != expected {
             return Err(raised(Error::shape("volume", &expected, &shape)));
         }
-        let found = Self {
+        let reconstruction = Self {
             volume: volume.unbind(),
             placed: grid.get().grid.geometry(),
             grid: grid.unbind(),
@@ -159,7 +159,7 @@ impl Remade for CtReconstruction {
             sources: parts.get("sources")?,
             signed: parts.get("signed")?,
         };
-        Ok(Bound::new(parts.python(), found)?.into_any())
+        Ok(Bound::new(parts.python(), reconstruction)?.into_any())
     }
 }
 
@@ -167,25 +167,25 @@ impl Remade for CtReconstruction {
 /// `rayspin.methods` does.
 #[pyfunction]
 pub(crate) fn ct_methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
+    let methods = PyDict::new(py);
     for method in job::methods().iter() {
-        all.set_item(method.about().name, (method.about().help, table_of(py, Call::Ct, method)?))?;
+        methods.set_item(method.about().name, (method.about().help, table_of(py, Call::Ct, method)?))?;
     }
-    Ok(all)
+    Ok(methods)
 }
 
 /// The corrections of CT in the order in which they act, and their parameters, which `correct=` takes.
 /// Returns a dictionary as `rayspin.methods` does.
 #[pyfunction]
 pub(crate) fn ct_corrections(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let all = PyDict::new(py);
+    let corrections = PyDict::new(py);
     for correction in job::corrections().iter() {
-        all.set_item(
+        corrections.set_item(
             correction.about().name,
             (correction.about().help, table_of(py, Call::Ct, correction)?),
         )?;
     }
-    Ok(all)
+    Ok(corrections)
 }
 
 /// The scan of a run, and its files. Errors: a `TypeError` for what is no scan of CT, with what makes one.
@@ -239,7 +239,7 @@ pub(crate) fn recon_ct(
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<CtReconstruction> {
     let words = Call::Ct;
-    let Wanted { request, place, sources } = Wanted::of(scan, method, device, (grid, correct), options)?;
+    let Wanted { request, place, sources } = Wanted::of(scan, method, device, grid, correct, options)?;
     let (listener, recorder) = (Listener::new(py, progress)?, record::start(&place.device));
     let monitor = listener.monitor();
     let finished = listener.run(py, || {
@@ -299,14 +299,14 @@ pub(crate) fn plan_ct<'py>(
     correct: Option<&Bound<'py, PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let Wanted { mut request, place, .. } = Wanted::of(scan, method, device, (grid, correct), options)?;
+    let Wanted { mut request, place, .. } = Wanted::of(scan, method, device, grid, correct, options)?;
     request.dry_run = true;
     let (listener, recorder) = (Listener::silent(), record::start(&place.device));
     let monitor = listener.monitor();
     let planned = listener.run(py, || request.begin(place, monitor, recorder)?.read()?.choose()?.plan())?;
     let planned = planned.map_err(|error| of_run(Call::Ct, error))?;
     let method = planned.options().method.about().name;
-    plan_of(py, Call::Ct, method, (planned.plan(), planned.cut()), planned.notes())
+    plan_of(py, Call::Ct, method, planned.plan(), planned.cut(), planned.notes())
 }
 
 /// What a caller wants of a run.
@@ -323,7 +323,8 @@ impl Wanted {
         scan: &Bound<'_, PyAny>,
         method: Option<&str>,
         device: &str,
-        (grid, correct): (Option<&Grid>, Option<&Bound<'_, PyAny>>),
+        grid: Option<&Grid>,
+        correct: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let py = scan.py();

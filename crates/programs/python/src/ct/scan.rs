@@ -174,12 +174,12 @@ impl CtScan {
         }
         let processor = Processor::named(device)?;
         let scan = (*self.scan).clone();
-        let found = py.detached(|| {
+        let axis = py.detached(|| {
             let angles = scan.angles.clone();
             let lines = scan.into_lines(processor.device.cpu_side(), &mut Vec::new())?;
             find_axis(&processor.device, lines.view(), &angles)
         });
-        found?.map_err(raised)
+        axis?.map_err(raised)
     }
 
     /// Writes the scan as Data Exchange HDF5, with the rays of each view. Returns None. Raises ValueError for

@@ -159,10 +159,10 @@ pub(crate) fn with_axes<T, D: Dimension>(
 
 /// The shape of an array. Errors: a `ValueError` for an axis of length 0 or less, or no axis.
 pub(crate) fn shape(what: &str, given: Vec<i64>) -> PyResult<Vec<usize>> {
-    let all: Option<Vec<usize>> = given.iter().map(|&n| n.try_into().ok().filter(|&n| n > 0)).collect();
+    let lengths: Option<Vec<usize>> = given.iter().map(|&n| n.try_into().ok().filter(|&n| n > 0)).collect();
     let wrong =
         || raised(Error::value(what, "the lengths of the axes, each 1 or more", format!("{given:?}")));
-    all.filter(|all| !all.is_empty()).ok_or_else(wrong)
+    lengths.filter(|lengths| !lengths.is_empty()).ok_or_else(wrong)
 }
 
 /// `N` numbers: of a sequence, or one number for all of them. Errors: a `TypeError` for anything else.
@@ -187,8 +187,8 @@ pub(crate) fn lengths<const N: usize>(
     object: &Bound<'_, PyAny>,
 ) -> PyResult<[usize; N]> {
     let given: [i64; N] = exactly(what, expected, object)?;
-    let all = shape(what, given.to_vec())?;
-    all.try_into().map_err(|_| wrong_type(what, expected, described(object)))
+    let lengths = shape(what, given.to_vec())?;
+    lengths.try_into().map_err(|_| wrong_type(what, expected, described(object)))
 }
 
 /// `N` numbers of a sequence. Errors: a `TypeError` for anything else.

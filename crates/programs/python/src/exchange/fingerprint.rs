@@ -31,6 +31,6 @@ pub(crate) fn fingerprint<T: Bits>(count: usize, value: impl Fn(usize) -> T) -> 
             *sum = step(*sum, value(first + lane).bits());
         }
     }
-    let rest = (whole..count).fold(count as u64, |sum, at| step(sum, value(at).bits()));
+    let rest = (whole..count).fold(count as u64, |sum, index| step(sum, value(index).bits()));
     lanes.into_iter().fold(rest, step)
 }

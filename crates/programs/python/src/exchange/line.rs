@@ -53,11 +53,11 @@ impl Line {
 
     /// The numbers as a component of a plan's points, in units of `unit` cycles per field of view.
     pub(crate) fn component(&self, unit: f64) -> Result<Component<'_>> {
-        let all = match &self.array {
+        let component = match &self.array {
             Reals::Single(array) => Component::new(self.name, array),
             Reals::Double(array) => Component::new(self.name, array),
         };
-        Ok(all?.strided(self.first, self.stride, self.count)?.in_unit(unit))
+        Ok(component?.strided(self.first, self.stride, self.count)?.in_unit(unit))
     }
 
     /// Where a number is in the array.
@@ -70,12 +70,12 @@ impl Line {
         let on_host = |device: &rayspin::device::Device| matches!(device.backend(), Backend::Cpu(_));
         match &self.array {
             Reals::Single(array) if on_host(array.device()) => {
-                let all = array.cpu();
-                Some(fingerprint(self.count, |number| all[self.place(number)]))
+                let values = array.cpu();
+                Some(fingerprint(self.count, |number| values[self.place(number)]))
             }
             Reals::Double(array) if on_host(array.device()) => {
-                let all = array.cpu();
-                Some(fingerprint(self.count, |number| all[self.place(number)]))
+                let values = array.cpu();
+                Some(fingerprint(self.count, |number| values[self.place(number)]))
             }
             _ => None,
         }
@@ -85,12 +85,12 @@ impl Line {
     pub(crate) fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match &self.array {
             Reals::Single(array) => {
-                let all = array.read().map_err(raised)?;
-                to_numpy(py, ArrayD::from_shape_fn(vec![self.count], |at| all[self.place(at[0])]))
+                let values = array.read().map_err(raised)?;
+                to_numpy(py, ArrayD::from_shape_fn(vec![self.count], |index| values[self.place(index[0])]))
             }
             Reals::Double(array) => {
-                let all = array.read().map_err(raised)?;
-                to_numpy(py, ArrayD::from_shape_fn(vec![self.count], |at| all[self.place(at[0])]))
+                let values = array.read().map_err(raised)?;
+                to_numpy(py, ArrayD::from_shape_fn(vec![self.count], |index| values[self.place(index[0])]))
             }
         })
     }

@@ -82,7 +82,7 @@ impl Made {
         array: &Bound<'_, PyAny>,
         values: &[f64],
     ) -> PyResult<Self> {
-        self.prints.push((name, fingerprint(values.len(), |at| values[at])));
+        self.prints.push((name, fingerprint(values.len(), |index| values[index])));
         self.with(array.py(), name, array)
     }
 
@@ -131,29 +131,29 @@ impl Made {
     /// The arguments, with arrays as arrays of NumPy. Errors: an array of the caller's that has changed;
     /// functions that were freed.
     fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let all = self.arguments.bind(py).copy()?;
+        let arguments = self.arguments.bind(py).copy()?;
         for &(name, print) in &self.prints {
-            let Some(given) = all.get_item(name)? else { continue };
+            let Some(given) = arguments.get_item(name)? else { continue };
             let values = doubles::<IxDyn>(name, "of the array", &given)?;
             let values = values.as_standard_layout().into_owned();
-            let found = values.as_slice().unwrap_or_default();
-            if fingerprint(found.len(), |at| found[at]) != print {
+            let numbers = values.as_slice().unwrap_or_default();
+            if fingerprint(numbers.len(), |index| numbers[index]) != print {
                 return Err(changed(name));
             }
             if !given.is_exact_instance_of::<PyUntypedArray>() {
-                all.set_item(name, to_numpy(py, values))?;
+                arguments.set_item(name, to_numpy(py, values))?;
             }
         }
         for (name, held) in &self.held {
-            all.set_item(name, held(py)?)?;
+            arguments.set_item(name, held(py)?)?;
         }
         if let Some(functions) = &self.functions {
             let freed = || PyReferenceError::new_err("the operator's functions were freed");
             let [forward, adjoint] = functions.bind(py).borrow().functions(py).ok_or_else(freed)?;
-            all.set_item("forward", forward)?;
-            all.set_item("adjoint", adjoint)?;
+            arguments.set_item("forward", forward)?;
+            arguments.set_item("adjoint", adjoint)?;
         }
-        Ok(all)
+        Ok(arguments)
     }
 }
 

@@ -45,18 +45,19 @@ pub(crate) fn trajectory(points: &Bound<'_, PyAny>) -> PyResult<Trajectory> {
 /// How an operator of points was made.
 fn made_of_points(
     maker: &'static str,
-    points: (&Bound<'_, PyAny>, &Trajectory),
+    points: &Bound<'_, PyAny>,
+    trajectory: &Trajectory,
     [shape, batch]: [&[usize]; 2],
     dtype: Dtype,
     processor: &Processor,
 ) -> PyResult<Made> {
-    let py = points.0.py();
+    let py = points.py();
     let made = Made::on(py, maker, processor)?.with(py, "shape", shape)?.with(py, "batch", batch)?;
-    with_points(made.with(py, "dtype", dtype.name())?, points)
+    with_points(made.with(py, "dtype", dtype.name())?, points, trajectory)
 }
 
-fn with_points(made: Made, (given, points): (&Bound<'_, PyAny>, &Trajectory)) -> PyResult<Made> {
-    made.with_array("points", given, points.points().as_slice().unwrap_or_default())
+fn with_points(made: Made, points: &Bound<'_, PyAny>, trajectory: &Trajectory) -> PyResult<Made> {
+    made.with_array("points", points, trajectory.points().as_slice().unwrap_or_default())
 }
 
 fn complex_only(dtype: Dtype, name: &str) -> PyResult<Dtype> {
@@ -158,8 +159,7 @@ pub(crate) fn nufft_operator(
     let (processor, trajectory) = (Processor::named(device)?, trajectory(points)?);
     let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "nufft")?;
-    let of = (points, &trajectory);
-    let made = made_of_points("nufft_operator", of, [&shape, &batch], dtype, &processor)?;
+    let made = made_of_points("nufft_operator", points, &trajectory, [&shape, &batch], dtype, &processor)?;
     let made = made.with(points.py(), "eps", eps)?;
     precision!(dtype, R => {
         let plan = plan::<R>(points.py(), &processor, &trajectory, &shape, eps)?;
@@ -184,7 +184,7 @@ pub(crate) fn nudft(
     let (processor, trajectory) = (Processor::named(device)?, trajectory(points)?);
     let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "nudft")?;
-    let made = made_of_points("nudft", (points, &trajectory), [&shape, &batch], dtype, &processor)?;
+    let made = made_of_points("nudft", points, &trajectory, [&shape, &batch], dtype, &processor)?;
     precision!(dtype, R => {
         let op = Nudft::<R>::new(&batch, trajectory, &shape).map_err(raised)?;
         Ok(LinearOperator::new(op, &processor, made))
@@ -218,7 +218,7 @@ pub(crate) fn toeplitz(
     let (py, processor, trajectory) = (points.py(), Processor::named(device)?, trajectory(points)?);
     let (shape, batch) = (copied::shape("shape", shape)?, counts("batch", batch)?);
     let dtype = complex_only(Dtype::named(dtype, Dtype::C64)?, "toeplitz")?;
-    let mut made = made_of_points("toeplitz", (points, &trajectory), [&shape, &batch], dtype, &processor)?;
+    let mut made = made_of_points("toeplitz", points, &trajectory, [&shape, &batch], dtype, &processor)?;
     made = made.with(py, "eps", eps)?;
     let given = weights;
     let weights = weights.map(|weights| doubles::<Ix1>("weights", "[sample]", weights)).transpose()?;
@@ -278,7 +278,7 @@ pub(crate) fn sense(
             Some(points) => {
                 let matrix = maps.shape().get(1..).unwrap_or_default().to_vec();
                 let trajectory = trajectory(points)?;
-                let made = with_points(made, (points, &trajectory))?;
+                let made = with_points(made, points, &trajectory)?;
                 let plan = plan::<R>(py, &processor, &trajectory, &matrix, eps)?;
                 Ok(LinearOperator::new(SenseNufft::new(maps, plan).map_err(raised)?, &processor, made))
             }
@@ -429,8 +429,8 @@ pub(crate) fn wavelet(
 pub(crate) fn stack(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<LinearOperator> {
     joined(&operators, "stack", |first| {
         each!(&first.op, op => {
-            let all = of_type(first, op, &operators)?;
-            Ok(Number::any(Arc::new(Stack::new(all).map_err(raised)?)))
+            let parts = of_type(first, op, &operators)?;
+            Ok(Number::any(Arc::new(Stack::new(parts).map_err(raised)?)))
         })
     })
 }
@@ -444,8 +444,8 @@ pub(crate) fn stack(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<Linea
 pub(crate) fn block_diagonal(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<LinearOperator> {
     joined(&operators, "block_diagonal", |first| {
         each!(&first.op, op => {
-            let all = of_type(first, op, &operators)?;
-            Ok(Number::any(Arc::new(BlockDiagonal::new(all).map_err(raised)?)))
+            let parts = of_type(first, op, &operators)?;
+            Ok(Number::any(Arc::new(BlockDiagonal::new(parts).map_err(raised)?)))
         })
     })
 }

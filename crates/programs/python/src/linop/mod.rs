@@ -183,14 +183,15 @@ impl LinearOperator {
         out: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.processor.expect_own()?;
-        each!(&self.op, op => apply(op, &self.processor, (what, x), out))
+        each!(&self.op, op => apply(op, &self.processor, what, x, out))
     }
 }
 
 fn apply<'py, S: Number>(
     op: &Op<S>,
     processor: &Processor,
-    (what, x): (&'static str, &Bound<'py, PyAny>),
+    what: &'static str,
+    x: &Bound<'py, PyAny>,
     out: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let given = Given::new(what, x)?;

@@ -88,13 +88,13 @@ struct Packed {
 
 /// Arrays one behind the other, each once.
 struct Joined<T> {
-    all: Vec<T>,
+    values: Vec<T>,
     places: HashMap<(usize, [usize; 2], [isize; 2]), usize>,
 }
 
 impl<T: Copy> Joined<T> {
     fn new() -> Self {
-        Self { all: Vec::new(), places: HashMap::new() }
+        Self { values: Vec::new(), places: HashMap::new() }
     }
 
     /// Where an array begins, which is added unless it is there. Errors: no memory.
@@ -105,10 +105,10 @@ impl<T: Copy> Joined<T> {
         if let Some(&place) = self.places.get(&key) {
             return Ok(place);
         }
-        let place = self.all.len();
+        let place = self.values.len();
         let short = |_| PyMemoryError::new_err("no memory for a copy of the scan's samples");
-        self.all.try_reserve(array.len()).map_err(short)?;
-        self.all.extend(array.iter());
+        self.values.try_reserve(array.len()).map_err(short)?;
+        self.values.extend(array.iter());
         self.places.insert(key, place);
         Ok(place)
     }
@@ -139,13 +139,13 @@ impl Packed {
                 one.time_stamp.into(),
             ];
             let last = [coils as i64, count as i64, dims, samples.place(&one.data)? as i64, from as i64];
-            let all = first.into_iter().chain(counters.map(i64::from)).chain(last);
-            numbers.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+            let row = first.into_iter().chain(counters.map(i64::from)).chain(last);
+            numbers.iter_mut().zip(row).for_each(|(to, from)| *to = from);
             let place = [one.position, one.read_dir, one.phase_dir, one.slice_dir];
-            let all = std::iter::once(one.sample_time_us).chain(place.into_iter().flatten());
-            lengths.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+            let row = std::iter::once(one.sample_time_us).chain(place.into_iter().flatten());
+            lengths.iter_mut().zip(row).for_each(|(to, from)| *to = from);
         }
-        Ok(Self { numbers, lengths, samples: samples.all.into(), points: points.all.into() })
+        Ok(Self { numbers, lengths, samples: samples.values.into(), points: points.values.into() })
     }
 
     fn put(self, parts: &Bound<'_, PyDict>) -> PyResult<()> {
@@ -221,10 +221,10 @@ impl Packed {
     }
 }
 
-/// The array of this shape that begins at an element of `all`; none where it ends beyond.
-fn part<T>(all: &ArcArray1<T>, first: usize, [rows, columns]: [usize; 2]) -> Option<ArcArray2<T>> {
-    let end = rows.checked_mul(columns)?.checked_add(first).filter(|&end| end <= all.len())?;
-    all.clone().slice_move(s![first..end]).into_shape_with_order((rows, columns)).ok()
+/// The array of this shape that begins at an element of `values`; none where it ends beyond.
+fn part<T>(values: &ArcArray1<T>, first: usize, [rows, columns]: [usize; 2]) -> Option<ArcArray2<T>> {
+    let end = rows.checked_mul(columns)?.checked_add(first).filter(|&end| end <= values.len())?;
+    values.clone().slice_move(s![first..end]).into_shape_with_order((rows, columns)).ok()
 }
 
 const KINDS: [(TrajectoryKind, &str); 6] = [
@@ -248,8 +248,8 @@ fn put_header(parts: &Bound<'_, PyDict>, header: &ScanHeader) -> PyResult<()> {
         |limits: Option<Limits>| limits.map(|Limits { minimum, maximum, centre }| (minimum, maximum, centre));
     let encoding = |one: &Encoding| -> EncodingParts {
         let name = KINDS.iter().find(|(kind, _)| *kind == one.trajectory).map_or("other", |(_, name)| name);
-        let all = [one.step_1, one.step_2, one.slice, one.repetition].map(limits);
-        (space(&one.encoded), space(&one.recon), name.to_owned(), all, one.acceleration)
+        let limits = [one.step_1, one.step_2, one.slice, one.repetition].map(limits);
+        (space(&one.encoded), space(&one.recon), name.to_owned(), limits, one.acceleration)
     };
     parts.set_item("encodings", header.encodings.iter().map(encoding).collect::<Vec<_>>())?;
     parts.set_item("coils", header.coils)?;
@@ -266,11 +266,11 @@ fn header_of(parts: &Parts<'_>) -> PyResult<ScanHeader> {
     let space = |(matrix, fov_mm): SpaceParts| EncodedSpace { matrix, fov_mm };
     let limits =
         |limits: LimitsParts| limits.map(|(minimum, maximum, centre)| Limits { minimum, maximum, centre });
-    let encoding = |(encoded, recon, name, all, acceleration): EncodingParts| {
+    let encoding = |(encoded, recon, name, counters, acceleration): EncodingParts| {
         let trajectory = KINDS.iter().find(|(_, one)| *one == name).map(|(kind, _)| *kind);
         let names = || KINDS.map(|(_, name)| name).join(", ");
         let trajectory = trajectory.ok_or_else(|| raised(Error::value("trajectory", names(), &name)))?;
-        let [step_1, step_2, slice, repetition] = all.map(limits);
+        let [step_1, step_2, slice, repetition] = counters.map(limits);
         let (encoded, recon) = (space(encoded), space(recon));
         Ok(Encoding { encoded, recon, trajectory, step_1, step_2, slice, repetition, acceleration })
     };
