@@ -55,7 +55,7 @@ pub(crate) fn opened(path: &Path, group: &Group, name: &str) -> Result<Dataset> 
 
 fn expect_data(path: &Path, group: &Group, name: &str, complete: bool) -> Result<Dataset> {
     let data = group.dataset(name).map_err(|e| reading(path, &format!("opening {name}"), &e))?;
-    expect_readable(path, &data, name, (0, complete))?;
+    expect_readable(path, &data, name, 0, complete)?;
     Ok(data)
 }
 
@@ -120,8 +120,8 @@ pub(crate) fn values(
         // The file has them as memory does: HDF5 would read them on one thread, in small parts.
         let mut values = zeroed("projections", count).map_err(core)?;
         let first = offset.saturating_add((images.start * image * size_of::<f32>()) as u64);
-        let part = |(at, values): (usize, &mut [f32])| {
-            let place = first.saturating_add((at * PART * size_of::<f32>()) as u64);
+        let part = |(index, values): (usize, &mut [f32])| {
+            let place = first.saturating_add((index * PART * size_of::<f32>()) as u64);
             file.read_exact_at(bytemuck::cast_slice_mut(values), place)
         };
         cpu.run(|| values.par_chunks_mut(PART).enumerate().try_for_each(part))
@@ -170,35 +170,37 @@ pub(super) fn expect_readable(
     path: &Path,
     data: &Dataset,
     name: &str,
-    (depth, complete): (usize, bool),
+    depth: usize,
+    complete: bool,
 ) -> Result<()> {
     let plist = data.dcpl().map_err(|e| reading(path, &format!("opening {name}"), &e))?;
     let filters = plist.get_filters().unwrap_or_default();
-    if let Some(at) = filters.iter().position(is_missing)
-        && is_used(data, at)
+    if let Some(index) = filters.iter().position(is_missing)
+        && is_used(data, index)
     {
-        return Err(missing_filter(path, name, filters[at].id()));
+        return Err(missing_filter(path, name, filters[index].id()));
     }
     let holder = PathBuf::from(data.filename());
     if data.layout() == Layout::Virtual {
-        return written::expect_sources(path, data, name, (depth, complete));
+        return written::expect_sources(path, data, name, depth, complete);
     }
     let mut raw = 0u64;
     let files = plist.external();
     for file in &files {
         let (from, most) = (file.offset as u64, if file.size == 0 { u64::MAX } else { file.size as u64 });
-        let found = raw_file(&holder, &file.name)?.and_then(|file| std::fs::metadata(file).ok());
-        let Some(found) = found else {
+        let metadata = raw_file(&holder, &file.name)?.and_then(|file| std::fs::metadata(file).ok());
+        let Some(metadata) = metadata else {
             let expected = format!("the file {} that holds its numbers (external storage)", file.name);
             return Err(Error::field(path, name, expected, "none").with_hint(
                 "HDF5 seeks such a file in the working directory, and where HDF5_EXTFILE_PREFIX says: \
                  HDF5_EXTFILE_PREFIX='${ORIGIN}' is the folder of the HDF5 file",
             ));
         };
-        raw = raw.saturating_add(most.min(found.len().saturating_sub(from)));
+        raw = raw.saturating_add(most.min(metadata.len().saturating_sub(from)));
     }
     let bytes = data.dtype().map_or(0, |ty| ty.size()) as u64;
-    let wanted = bytes.saturating_mul(data.shape().iter().fold(1u64, |all, &n| all.saturating_mul(n as u64)));
+    let wanted =
+        bytes.saturating_mul(data.shape().iter().fold(1u64, |product, &n| product.saturating_mul(n as u64)));
     if !files.is_empty() && raw < wanted {
         let names: Vec<_> = files.iter().map(|file| file.name.as_str()).collect();
         let what = format!("{name} in {}", names.join(", "));
@@ -213,10 +215,10 @@ fn is_missing(filter: &Filter) -> bool {
 }
 
 /// Whether a chunk went through the filter in this place: programs may leave a filter out that they lack.
-fn is_used(data: &Dataset, at: usize) -> bool {
+fn is_used(data: &Dataset, index: usize) -> bool {
     let mut used = false;
     let visited = data.chunks_visit(|chunk| {
-        used = chunk.filter_mask & (1 << at.min(31)) == 0;
+        used = chunk.filter_mask & (1 << index.min(31)) == 0;
         i32::from(used)
     });
     used || visited.is_err()

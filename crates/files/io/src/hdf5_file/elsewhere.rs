@@ -91,12 +91,12 @@ pub(super) fn expect_regular_files(path: &Path) -> Result<()> {
             && seen.len() < MOST
             && seen.insert(real)
         {
-            let (found, is_virtual) = led_to(&file)?;
+            let (files, is_virtual) = led_to(&file)?;
             // The lists of virtual data sets lie in heaps.
             if is_virtual && file != path {
                 check(&file, "an HDF5 file")?;
             }
-            waiting.extend(found);
+            waiting.extend(files);
         }
     }
     Ok(())
@@ -104,10 +104,10 @@ pub(super) fn expect_regular_files(path: &Path) -> Result<()> {
 
 /// The files to which the links and data sets of one file lead, and whether it has virtual data sets.
 fn led_to(path: &Path) -> Result<(Vec<PathBuf>, bool)> {
-    let (mut found, mut is_virtual) = (Vec::new(), false);
+    let (mut files, mut is_virtual) = (Vec::new(), false);
     // Raw files lead nowhere. The reader tells of files that it cannot open.
     let (Ok(file), Ok(metadata)) = (hdf5::File::open(path), Metadata::open(path)) else {
-        return Ok((found, is_virtual));
+        return Ok((files, is_virtual));
     };
     let mut waiting = VecDeque::from([(*file).clone()]);
     let (mut seen, mut external) = (BTreeSet::new(), BTreeSet::new());
@@ -122,17 +122,19 @@ fn led_to(path: &Path) -> Result<(Vec<PathBuf>, bool)> {
         for (name, kind) in names {
             match kind {
                 LinkType::Hard => {
-                    let Some(at) = address(&group, &name).filter(|at| seen.insert(*at)) else { continue };
+                    let Some(header) = address(&group, &name).filter(|header| seen.insert(*header)) else {
+                        continue;
+                    };
                     match group.loc_type_by_name(&name) {
                         Ok(LocationType::Group) => waiting.extend(group.group(&name).ok()),
                         Ok(LocationType::Dataset) => {
-                            for name in metadata.raw_files(at).unwrap_or_default() {
-                                found.extend(raw_file(path, &name)?);
+                            for name in metadata.raw_files(header).unwrap_or_default() {
+                                files.extend(raw_file(path, &name)?);
                             }
                             // The reader of the data set tells of a list that it cannot read.
-                            if let Ok(Some(sources)) = listed(path, (&metadata, at), &name) {
+                            if let Ok(Some(sources)) = listed(path, &metadata, header, &name) {
                                 is_virtual = true;
-                                found.extend(files_of(path, &sources)?);
+                                files.extend(files_of(path, &sources)?);
                             }
                         }
                         _ => {}
@@ -148,23 +150,23 @@ fn led_to(path: &Path) -> Result<(Vec<PathBuf>, bool)> {
     }
     if !external.is_empty() {
         for name in targets(&opening::open(path)?, &external).map_err(|e| Error::read(path, e))? {
-            found.extend(sought(path, &name, "HDF5_EXT_PREFIX")?);
+            files.extend(sought(path, &name, "HDF5_EXT_PREFIX")?);
         }
     }
-    Ok((found, is_virtual))
+    Ok((files, is_virtual))
 }
 
 /// The files of a virtual data set.
 fn files_of(path: &Path, sources: &[Source]) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for source in sources {
         for name in source.files() {
             // HDF5 counts up to the first that is missing.
             let Some(file) = source_file(path, &name)? else { break };
-            found.push(file);
+            files.push(file);
         }
     }
-    Ok(found)
+    Ok(files)
 }
 
 /// The files that external links of these names lead to, as the links state them.
@@ -173,7 +175,7 @@ fn files_of(path: &Path, sources: &[Source]) -> Result<Vec<PathBuf>> {
 /// kind, the link's name, a length, and a value of that length. The value is a zero, the name of the file,
 /// and the name in the file; a zero ends each name (HDF5 File Format Specification 3.0, IV.A.2.g).
 fn targets(file: &File, names: &BTreeSet<String>) -> io::Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
+    let mut files = BTreeSet::new();
     let mut buffer = vec![0; STRETCH + LONGEST];
     let mut offset = 0u64;
     loop {
@@ -181,9 +183,9 @@ fn targets(file: &File, names: &BTreeSet<String>) -> io::Result<BTreeSet<String>
         let bytes = &buffer[..known];
         let is_last = known < buffer.len();
         let kinds = memchr::memchr_iter(EXTERNAL, &bytes[..if is_last { known } else { STRETCH }]);
-        found.extend(kinds.filter_map(|at| target(bytes.get(at.checked_sub(2)?..)?, names)));
+        files.extend(kinds.filter_map(|position| target(bytes.get(position.checked_sub(2)?..)?, names)));
         if is_last {
-            return Ok(found);
+            return Ok(files);
         }
         // A link may lie across a boundary.
         offset += STRETCH as u64 - 2;

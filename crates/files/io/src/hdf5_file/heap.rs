@@ -29,15 +29,15 @@ pub(super) fn endless(file: &File, start: u64) -> io::Result<Option<u64>> {
     let finder = memmem::Finder::new(MAGIC);
     let length = file.metadata()?.len();
     // The magic may lie across a boundary.
-    let stretch = |buffer: &mut Vec<u8>, at: usize| -> io::Result<Option<u64>> {
+    let stretch = |buffer: &mut Vec<u8>, index: usize| -> io::Result<Option<u64>> {
         buffer.resize(STRETCH + MAGIC.len() - 1, 0);
-        let offset = at as u64 * STRETCH as u64;
+        let offset = index as u64 * STRETCH as u64;
         let known = fill_at(file, offset, buffer)?;
         let near = Near { file, offset, bytes: &buffer[..known] };
-        for found in finder.find_iter(near.bytes) {
-            let at = offset + found as u64;
-            if walks_for_ever(&near, at, width)? {
-                return Ok(Some(at));
+        for position in finder.find_iter(near.bytes) {
+            let address = offset + position as u64;
+            if walks_for_ever(&near, address, width)? {
+                return Ok(Some(address));
             }
         }
         Ok(None)
@@ -45,8 +45,8 @@ pub(super) fn endless(file: &File, start: u64) -> io::Result<Option<u64>> {
     // Fresh memory costs as much as reading does: a thread reads into the same again.
     let count = usize::try_from(length.div_ceil(STRETCH as u64)).map_err(io::Error::other)?;
     let stretches = (0..count).into_par_iter().with_min_len(TOGETHER);
-    let found = stretches.map_init(Vec::new, stretch);
-    found.find_first(|found| !matches!(found, Ok(None))).unwrap_or(Ok(None))
+    let heaps = stretches.map_init(Vec::new, stretch);
+    heaps.find_first(|heap| !matches!(heap, Ok(None))).unwrap_or(Ok(None))
 }
 
 /// Bytes of a length field, from the superblock; none when HDF5 will refuse the file for it.
@@ -63,20 +63,20 @@ fn length_width(file: &File, start: u64) -> io::Result<Option<u64>> {
     Ok(matches!(width, 2 | 4 | 8).then_some(u64::from(width)))
 }
 
-/// Follows the blocks of the collection at `at` as HDF5 does.
-fn walks_for_ever(near: &Near<'_>, at: u64, width: u64) -> io::Result<bool> {
+/// Follows the blocks of the collection at `address` as HDF5 does.
+fn walks_for_ever(near: &Near<'_>, address: u64, width: u64) -> io::Result<bool> {
     let head = aligned(8 + width);
-    let Some(start) = near.read(at, head)? else {
+    let Some(start) = near.read(address, head)? else {
         return Ok(false);
     };
     let size = number(&start[8..], width);
     if start[4] != 1 || size < SMALLEST {
         return Ok(false);
     }
-    let Some(end) = at.checked_add(size) else {
+    let Some(end) = address.checked_add(size) else {
         return Ok(false);
     };
-    let mut place = at + head;
+    let mut place = address + head;
     while place < end && end - place >= head {
         let Some(block) = near.read(place, head)? else {
             return Ok(false);
@@ -117,16 +117,16 @@ struct Near<'a> {
 
 impl Near<'_> {
     /// A few bytes at a place, none when the file ends before.
-    fn read(&self, at: u64, count: u64) -> io::Result<Option<[u8; 16]>> {
+    fn read(&self, place: u64, count: u64) -> io::Result<Option<[u8; 16]>> {
         let mut bytes = [0; 16];
         let wanted = &mut bytes[..count as usize];
         let known =
-            at.checked_sub(self.offset).and_then(|from| self.bytes.get(usize::try_from(from).ok()?..));
+            place.checked_sub(self.offset).and_then(|from| self.bytes.get(usize::try_from(from).ok()?..));
         if let Some(known) = known.and_then(|known| known.get(..wanted.len())) {
             wanted.copy_from_slice(known);
             return Ok(Some(bytes));
         }
-        match self.file.read_exact_at(wanted, at) {
+        match self.file.read_exact_at(wanted, place) {
             Ok(()) => Ok(Some(bytes)),
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(e) => Err(e),

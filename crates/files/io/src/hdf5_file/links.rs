@@ -29,15 +29,15 @@ pub(crate) fn linked(path: &Path) -> Vec<PathBuf> {
     while let Some(group) = walk.waiting.pop_front() {
         walk.group(&group);
     }
-    walk.found.into_iter().map(|found| seen_from(path, found)).collect()
+    walk.files.into_iter().map(|file| seen_from(path, file)).collect()
 }
 
 /// A file below the folder of `path` is named from where `path` is named from, so that a record of both can
 /// be used elsewhere.
-fn seen_from(path: &Path, found: PathBuf) -> PathBuf {
+fn seen_from(path: &Path, file: PathBuf) -> PathBuf {
     let folder = parent_folder(path).canonicalize().ok();
-    let rest = folder.and_then(|folder| Some(path.with_file_name(found.strip_prefix(folder).ok()?)));
-    rest.unwrap_or(found)
+    let rest = folder.and_then(|folder| Some(path.with_file_name(file.strip_prefix(folder).ok()?)));
+    rest.unwrap_or(file)
 }
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ struct Walk {
     /// Without links in the file system.
     known: BTreeSet<PathBuf>,
     /// Those of `known` that are to be told, in the order in which they are met.
-    found: Vec<PathBuf>,
+    files: Vec<PathBuf>,
     /// The file of each object, and its address or its name.
     seen: BTreeSet<(String, String)>,
     waiting: VecDeque<Group>,
@@ -57,7 +57,7 @@ impl Walk {
             && file.is_file()
             && self.known.insert(file.clone())
         {
-            self.found.push(file);
+            self.files.push(file);
         }
     }
 

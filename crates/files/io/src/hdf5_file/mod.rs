@@ -54,8 +54,8 @@ fn part_of_several(path: &Path) -> Option<Error> {
     let known = fill_at(&File::open(path).ok()?, 0, &mut start).ok()?;
     let drivers =
         [(&b"NCSAfami"[..], "h5repart FILE%d.h5 whole.h5"), (b"NCSAmult", "h5repack FILE whole.h5")];
-    let found = drivers.iter().find(|(name, _)| memchr::memmem::find(&start[..known], name).is_some());
-    let (_, tool) = found?;
+    let driver = drivers.iter().find(|(name, _)| memchr::memmem::find(&start[..known], name).is_some());
+    let (_, tool) = driver?;
     Some(
         Error::unsupported(path, "an HDF5 file in several files (family, split or multi driver)")
             .with_hint(format!("{tool} makes one file of them")),
@@ -64,8 +64,8 @@ fn part_of_several(path: &Path) -> Option<Error> {
 
 /// Errors: another file than one of HDF5; one that the HDF5 library would read for ever; memory.
 fn check(path: &Path, expected: &str) -> Result<()> {
-    let found = fs::metadata(path).map_err(|e| Error::open(path, e))?;
-    if found.is_dir() {
+    let metadata = fs::metadata(path).map_err(|e| Error::open(path, e))?;
+    if metadata.is_dir() {
         return Err(Error::open(path, io::ErrorKind::IsADirectory.into()));
     }
     let file = opening::open(path)?;
@@ -77,8 +77,8 @@ fn check(path: &Path, expected: &str) -> Result<()> {
             .with_hint("scanner files need converting to ISMRMRD first (siemens_to_ismrmrd and its kin)"));
     };
     expect_memory("HDF5", WORK_BYTES).map_err(|e| Error::core(path, e))?;
-    if let Some(at) = heap::endless(&file, offset).map_err(read)? {
-        let field = format!("HDF5 global heap at byte {at}");
+    if let Some(address) = heap::endless(&file, offset).map_err(read)? {
+        let field = format!("HDF5 global heap at byte {address}");
         return Err(Error::field(path, field, "blocks of some length", "a block of 0 bytes"));
     }
     Ok(())
@@ -128,10 +128,10 @@ pub(crate) fn is_plain(file: &File) -> io::Result<bool> {
 }
 
 /// Reads as much of `buffer` as the file has from a place on.
-pub(crate) fn fill_at(file: &File, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn fill_at(file: &File, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
-        match file.read_at(&mut buffer[done..], at.saturating_add(done as u64)) {
+        match file.read_at(&mut buffer[done..], offset.saturating_add(done as u64)) {
             Ok(0) => break,
             Ok(n) => done += n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -193,12 +193,13 @@ fn text_of(error: &hdf5::Error) -> String {
 fn all_of(error: &hdf5::Error) -> Vec<String> {
     let hdf5::Error::HDF5(stack) = error else { return Vec::new() };
     let frames = stack.clone().expand();
-    frames.map_or_else(|_| Vec::new(), |all| all.iter().map(|one| lossy(one.desc().as_bytes())).collect())
+    frames
+        .map_or_else(|_| Vec::new(), |frames| frames.iter().map(|one| lossy(one.desc().as_bytes())).collect())
 }
 
 /// What stands between two marks in one of these texts.
 fn between<'a>(texts: &'a [String], from: &str, to: &str) -> Option<&'a str> {
-    texts.iter().find_map(|text| text.split_once(from)?.1.split_once(to)).map(|(found, _)| found)
+    texts.iter().find_map(|text| text.split_once(from)?.1.split_once(to)).map(|(inner, _)| inner)
 }
 
 /// Text of a file. The HDF5 library does not check that it is Unicode.
@@ -208,8 +209,8 @@ pub(crate) fn lossy(bytes: &[u8]) -> String {
 
 /// The error of a link to a file that is not there, naming both files; none of other errors.
 pub(crate) fn broken_link(path: &Path, what: &str, error: &hdf5::Error) -> Option<Error> {
-    let all = all_of(error);
-    let linked = between(&all, "external link file name = '", "'")?;
+    let texts = all_of(error);
+    let linked = between(&texts, "external link file name = '", "'")?;
     let expected = format!("the file {linked}, to which a link leads");
     let hint = format!("put {linked} where the link in {} seeks it", path.display());
     Some(Error::field(path, what, expected, "none that can be opened").with_hint(hint))
@@ -244,11 +245,11 @@ fn system_error(text: &str) -> Option<io::Error> {
 /// An HDF5 error on the way in: the file's fault, unless the system failed.
 pub(crate) fn reading(path: &Path, what: &str, error: &hdf5::Error) -> Error {
     let text = text_of(error);
-    let all = all_of(error);
+    let texts = all_of(error);
     if let Some(error) = broken_link(path, what, error) {
         return error;
     }
-    if let Some(filter) = between(&all, "required filter '", "'") {
+    if let Some(filter) = between(&texts, "required filter '", "'") {
         return data::without_filter(path, what, filter);
     }
     if text.contains("truncated file") {

@@ -166,19 +166,19 @@ impl Metadata {
         if !start.starts_with(b"GCOL") || object == 0 {
             return None;
         }
-        let mut at = head;
-        while size.checked_sub(at)? >= head {
-            let start = self.read(collection.checked_add(at)?, head)?;
+        let mut offset = head;
+        while size.checked_sub(offset)? >= head {
+            let start = self.read(collection.checked_add(offset)?, head)?;
             let mut bytes = Bytes(&start);
             let index = bytes.number(2)?;
             bytes.take(6)?;
             let size = bytes.number(self.length)?;
             if index == object {
-                return self.read(collection.checked_add(at + head)?, size);
+                return self.read(collection.checked_add(offset + head)?, size);
             }
             // Free space counts its own head.
             let next = if index == 0 { size } else { head.checked_add(size.checked_next_multiple_of(8)?)? };
-            at = at.checked_add(next.max(8))?;
+            offset = offset.checked_add(next.max(8))?;
         }
         None
     }
@@ -206,9 +206,9 @@ impl Metadata {
         let heap = self.read(data?, size?)?;
         (0..used)
             .map(|_| {
-                let at = usize::try_from(message.number(self.length)?).ok()?;
+                let offset = usize::try_from(message.number(self.length)?).ok()?;
                 message.take(2 * self.length)?;
-                Bytes(heap.get(at..)?).text()
+                Bytes(heap.get(offset..)?).text()
             })
             .collect()
     }

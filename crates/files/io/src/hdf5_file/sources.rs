@@ -116,8 +116,8 @@ impl Selection {
         if is_regular {
             // All bits of a number stand for no end.
             let count = |bytes: &mut Bytes<'_>| {
-                let found = number(bytes)?;
-                Some(if found == UNLIMITED >> (64 - 8 * width) { UNLIMITED } else { found })
+                let value = number(bytes)?;
+                Some(if value == UNLIMITED >> (64 - 8 * width) { UNLIMITED } else { value })
             };
             let run = |_| {
                 let [start, step] = [number(bytes)?, number(bytes).filter(|step| *step > 0)?];
@@ -140,11 +140,11 @@ impl Selection {
     /// How many numbers of a data set of this shape are selected.
     pub(super) fn numbers(&self, shape: &[usize]) -> u64 {
         match self {
-            Self::All => shape.iter().fold(1, |all, &size| all.saturating_mul(size as u64)),
+            Self::All => shape.iter().fold(1, |count, &size| count.saturating_mul(size as u64)),
             Self::None => 0,
-            Self::Blocks(blocks) => blocks.iter().fold(0, |all, runs| {
+            Self::Blocks(blocks) => blocks.iter().fold(0, |count, runs| {
                 let each = runs.iter().zip(shape).map(|(run, &size)| run.within(size as u64).places());
-                all.saturating_add(each.fold(1, u64::saturating_mul))
+                count.saturating_add(each.fold(1, u64::saturating_mul))
             }),
         }
     }
@@ -188,7 +188,7 @@ impl Source {
             let [file, dataset] = [&self.file, &self.dataset].map(|name| named(name, 0));
             return Some(vec![Self { file, dataset, ..self }]);
         };
-        let of = |block: u64| {
+        let source = |block: u64| {
             let [file, dataset] = [&self.file, &self.dataset].map(|name| named(name, block));
             let mut to = self.to.clone();
             if let Selection::Blocks(blocks) = &mut to {
@@ -201,7 +201,7 @@ impl Source {
         // The first must be there, also where the shape says that none is.
         let count = size.saturating_sub(run.start).div_ceil(run.step.max(1)).max(1);
         let is_short = self.file.len().max(self.dataset.len()) <= LONGEST;
-        (count <= MOST_BLOCKS && is_short).then(|| (0..count).map(of).collect())
+        (count <= MOST_BLOCKS && is_short).then(|| (0..count).map(source).collect())
     }
 }
 
@@ -226,34 +226,34 @@ fn entries(list: &[u8], length: usize) -> Option<Vec<Source>> {
     }
     let version = bytes.number(1)?;
     let count = bytes.number(length)?;
-    let mut all: Vec<Source> = Vec::new();
+    let mut sources: Vec<Source> = Vec::new();
     for _ in 0..count {
         let flags = if version == 0 { 0 } else { bytes.number(1)? };
         let file = match flags {
             flags if flags & SAME_FILE != 0 => ".".into(),
             flags if flags & FILE_SHARED != 0 => {
-                all.get(usize::try_from(bytes.number(length)?).ok()?)?.file.clone()
+                sources.get(usize::try_from(bytes.number(length)?).ok()?)?.file.clone()
             }
             _ => bytes.text()?.into(),
         };
         let dataset = match flags & DATASET_SHARED {
             0 => bytes.text()?.into(),
-            _ => all.get(usize::try_from(bytes.number(length)?).ok()?)?.dataset.clone(),
+            _ => sources.get(usize::try_from(bytes.number(length)?).ok()?)?.dataset.clone(),
         };
         let [from, to] = [Selection::read(&mut bytes)?, Selection::read(&mut bytes)?];
-        all.push(Source { file, dataset, from: from.into(), to });
+        sources.push(Source { file, dataset, from: from.into(), to });
     }
-    Some(all)
+    Some(sources)
 }
 
 /// The list of the virtual data set whose header lies at an address; none of other data sets.
 ///
 /// Errors: a header or a list that cannot be read.
-pub(super) fn listed(path: &Path, (file, at): (&Metadata, u64), name: &str) -> Result<Option<Vec<Source>>> {
-    let list = file.virtual_list(at).map(|list| list.map(|list| entries(&list, file.length)));
+pub(super) fn listed(path: &Path, file: &Metadata, header: u64, name: &str) -> Result<Option<Vec<Source>>> {
+    let list = file.virtual_list(header).map(|list| list.map(|list| entries(&list, file.length)));
     match list {
         Some(None) => Ok(None),
-        Some(Some(Some(all))) => Ok(Some(all)),
+        Some(Some(Some(sources))) => Ok(Some(sources)),
         None | Some(Some(None)) => Err(refused(path, name, "a damaged one")),
     }
 }
@@ -268,14 +268,15 @@ fn refused(path: &Path, name: &str, found: &str) -> Error {
 pub(super) fn sources(path: &Path, data: &Dataset, name: &str) -> Result<Vec<Source>> {
     let holder = data.filename();
     let file = Metadata::open(holder.as_ref()).map_err(|e| Error::read(&holder, e))?;
-    let at = address(data, ".").ok_or_else(|| refused(path, name, "none"))?;
+    let header = address(data, ".").ok_or_else(|| refused(path, name, "none"))?;
     let shape = data.shape();
-    let mut all = Vec::new();
-    for entry in listed(path, (&file, at), name)?.unwrap_or_default() {
-        let found = entry.expanded(&shape).filter(|found| found.len() + all.len() <= MOST_BLOCKS as usize);
-        all.extend(found.ok_or_else(|| refused(path, name, "one of far too many files"))?);
+    let mut sources = Vec::new();
+    for entry in listed(path, &file, header, name)?.unwrap_or_default() {
+        let expanded =
+            entry.expanded(&shape).filter(|expanded| expanded.len() + sources.len() <= MOST_BLOCKS as usize);
+        sources.extend(expanded.ok_or_else(|| refused(path, name, "one of far too many files"))?);
     }
-    Ok(all)
+    Ok(sources)
 }
 
 #[cfg(test)]
@@ -291,8 +292,8 @@ mod tests {
         address(&data.create("d").unwrap(), ".").unwrap()
     }
 
-    fn found(path: &Path, at: u64) -> Option<Vec<Source>> {
-        listed(path, (&Metadata::open(path).ok()?, at), "d").ok()?
+    fn found(path: &Path, header: u64) -> Option<Vec<Source>> {
+        listed(path, &Metadata::open(path).ok()?, header, "d").ok()?
     }
 
     #[test]

@@ -45,15 +45,15 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// The value of an attribute; none where it is absent or empty. `of` names its owner for errors.
+/// The value of an attribute; none where it is absent or empty. `owner` is what errors call its owner.
 ///
 /// Errors: an attribute that cannot be read.
-pub(crate) fn attribute(path: &Path, at: &Location, of: &str, name: &str) -> Result<Option<Value>> {
-    if !at.attr_names().is_ok_and(|names| names.iter().any(|known| known == name)) {
+pub(crate) fn attribute(path: &Path, location: &Location, owner: &str, name: &str) -> Result<Option<Value>> {
+    if !location.attr_names().is_ok_and(|names| names.iter().any(|known| known == name)) {
         return Ok(None);
     }
-    let what = format!("the attribute {name} of {of}");
-    let attribute = at.attr(name).map_err(|e| reading(path, &what, &e))?;
+    let what = format!("the attribute {name} of {owner}");
+    let attribute = location.attr(name).map_err(|e| reading(path, &what, &e))?;
     value(path, &attribute, &what)
 }
 

@@ -35,7 +35,7 @@ pub(super) fn expect_written(path: &Path, data: &Dataset, name: &str) -> Result<
         {
             Err(missing(path, name, &shape, None))
         }
-        Layout::Chunked => chunks(path, data, name, (&shape, is_filled)),
+        Layout::Chunked => chunks(path, data, name, &shape, is_filled),
         _ => Ok(()),
     }
 }
@@ -53,11 +53,11 @@ fn is_filled(path: &Path, data: &Dataset, name: &str) -> Result<bool> {
 /// The error of a data set whose numbers were never written: none of them, or not those from one place of the
 /// first axis up to another.
 fn missing(path: &Path, name: &str, shape: &[usize], places: Option<[usize; 2]>) -> Error {
-    let all = shape.first().copied().unwrap_or(1);
-    let found = match places.map(|[start, end]| (start, end.min(all).saturating_sub(1))) {
+    let length = shape.first().copied().unwrap_or(1);
+    let found = match places.map(|[start, end]| (start, end.min(length).saturating_sub(1))) {
         None => "none".to_owned(),
-        Some((start, last)) if start == last => format!("some that were not, at {start} of {all}"),
-        Some((start, last)) => format!("some that were not, at {start} to {last} of {all}"),
+        Some((start, last)) if start == last => format!("some that were not, at {start} of {length}"),
+        Some((start, last)) => format!("some that were not, at {start} to {last} of {length}"),
     };
     Error::field(path, name, "numbers that were written", found).with_hint(
         "the measurement or the program that wrote the file was broken off, or a file that belongs to it is missing; HDF5 would give zeros",
@@ -65,7 +65,7 @@ fn missing(path: &Path, name: &str, shape: &[usize], places: Option<[usize; 2]>)
 }
 
 /// Errors: chunks that are not there.
-fn chunks(path: &Path, data: &Dataset, name: &str, (shape, is_filled): (&[usize], bool)) -> Result<()> {
+fn chunks(path: &Path, data: &Dataset, name: &str, shape: &[usize], is_filled: bool) -> Result<()> {
     let Some(chunk) = data.chunk().filter(|chunk| chunk.len() == shape.len() && !chunk.contains(&0)) else {
         return Ok(());
     };
@@ -79,19 +79,19 @@ fn chunks(path: &Path, data: &Dataset, name: &str, (shape, is_filled): (&[usize]
         return Err(missing(path, name, shape, None));
     }
     // How many chunks there are at each place of the first axis.
-    let mut found = BTreeMap::<usize, usize>::new();
+    let mut present = BTreeMap::<usize, usize>::new();
     let size = chunk[0] as u64;
     data.chunks_visit(|chunk| {
-        let at = chunk.offset.first().map_or(0, |at| at / size);
-        *found.entry(usize::try_from(at).unwrap_or(usize::MAX)).or_default() += 1;
+        let place = chunk.offset.first().map_or(0, |place| place / size);
+        *present.entry(usize::try_from(place).unwrap_or(usize::MAX)).or_default() += 1;
         0
     })
     .map_err(|e| reading(path, &format!("opening {name}"), &e))?;
     let each = wanted / counts[0].max(1);
-    let is_whole = |at: &usize| found.get(at).is_some_and(|count| *count >= each);
-    let Some(first) = (0..counts[0]).find(|at| !is_whole(at)) else { return Ok(()) };
-    let end = found.range(first..).map(|(at, _)| *at).find(is_whole).unwrap_or(counts[0]);
-    Err(missing(path, name, shape, Some([first, end].map(|at| at.saturating_mul(chunk[0])))))
+    let is_whole = |place: &usize| present.get(place).is_some_and(|count| *count >= each);
+    let Some(first) = (0..counts[0]).find(|place| !is_whole(place)) else { return Ok(()) };
+    let end = present.range(first..).map(|(place, _)| *place).find(is_whole).unwrap_or(counts[0]);
+    Err(missing(path, name, shape, Some([first, end].map(|place| place.saturating_mul(chunk[0])))))
 }
 
 /// Errors: a source of a virtual data set that is not there or is smaller than the virtual data set says.
@@ -101,20 +101,21 @@ pub(super) fn expect_sources(
     path: &Path,
     data: &Dataset,
     name: &str,
-    (depth, complete): (usize, bool),
+    depth: usize,
+    complete: bool,
 ) -> Result<()> {
     if depth > DEEPEST {
         let expected = format!("at most {DEEPEST} virtual data sets, one made of the other");
         return Err(Error::field(path, name, expected, "more"));
     }
     let holder = PathBuf::from(data.filename());
-    let all = sources(path, data, name)?;
+    let sources = sources(path, data, name)?;
     let mut known = BTreeMap::<(&str, &str), Vec<usize>>::new();
-    let mut shapes = Vec::with_capacity(all.len());
+    let mut shapes = Vec::with_capacity(sources.len());
     let mut checked = BTreeSet::new();
     // The file stays open for the next source.
     let mut last = None;
-    for source in &all {
+    for source in &sources {
         let (stated, inner) = (&*source.file, &*source.dataset);
         let shape = match known.entry((stated, inner)) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -131,9 +132,9 @@ pub(super) fn expect_sources(
                 if !complete && !same_file(path, &file) && checked.insert(stated) {
                     check(&file, "an HDF5 file")?;
                 }
-                let found = source_data(path, (&file, inner), name)?;
-                expect_readable(&file, &found, inner, (depth + 1, complete))?;
-                entry.insert(last.insert(found).shape())
+                let dataset = source_data(path, &file, inner, name)?;
+                expect_readable(&file, &dataset, inner, depth + 1, complete)?;
+                entry.insert(last.insert(dataset).shape())
             }
         };
         expect_large(path, name, source, shape, &data.shape())?;
@@ -143,11 +144,11 @@ pub(super) fn expect_sources(
     if !complete || is_empty(data, &shape) {
         return Ok(());
     }
-    covered(path, name, all.iter().zip(&shapes), (&shape, is_filled(path, data, name)?))
+    covered(path, name, sources.iter().zip(&shapes), &shape, is_filled(path, data, name)?)
 }
 
 /// A source of a virtual data set.
-fn source_data(path: &Path, (file, inner): (&Path, &str), name: &str) -> Result<Dataset> {
+fn source_data(path: &Path, file: &Path, inner: &str, name: &str) -> Result<Dataset> {
     let open = hdf5::File::open(file).map_err(|e| reading(file, "opening the HDF5 file", &e))?;
     if !open.link_exists(inner) {
         let what = what(inner, file, name);
@@ -161,13 +162,19 @@ fn what(inner: &str, file: impl AsRef<Path>, name: &str) -> String {
 }
 
 /// Errors: a source with fewer numbers than a virtual data set of this shape takes of it.
-fn expect_large(path: &Path, name: &str, source: &Source, found: &[usize], shape: &[usize]) -> Result<()> {
+fn expect_large(
+    path: &Path,
+    name: &str,
+    source: &Source,
+    source_shape: &[usize],
+    shape: &[usize],
+) -> Result<()> {
     let expected = match &*source.from {
         Selection::Blocks(blocks) => {
             let is_within = |runs: &Vec<Hyperslab>| {
                 let fits =
                     |(run, &size): (&Hyperslab, &usize)| run.is_unlimited() || run.end() <= size as u64;
-                runs.len() == found.len() && runs.iter().zip(found).all(fits)
+                runs.len() == source_shape.len() && runs.iter().zip(source_shape).all(fits)
             };
             let outside = blocks.iter().find(|runs| !is_within(runs));
             outside.map(|runs| {
@@ -176,7 +183,7 @@ fn expect_large(path: &Path, name: &str, source: &Source, found: &[usize], shape
         }
         Selection::All => {
             let wanted = source.to.numbers(shape);
-            (Selection::All.numbers(found) != wanted && source.to.unlimited().is_none())
+            (Selection::All.numbers(source_shape) != wanted && source.to.unlimited().is_none())
                 .then(|| format!("{wanted} numbers"))
         }
         Selection::None => None,
@@ -186,7 +193,7 @@ fn expect_large(path: &Path, name: &str, source: &Source, found: &[usize], shape
             path,
             what(&source.dataset, &*source.file, name),
             expected,
-            format!("the shape {found:?}"),
+            format!("the shape {source_shape:?}"),
         )),
         None => Ok(()),
     }
@@ -197,30 +204,31 @@ fn expect_large(path: &Path, name: &str, source: &Source, found: &[usize], shape
 fn covered<'a>(
     path: &Path,
     name: &str,
-    all: impl Iterator<Item = (&'a Source, &'a Vec<usize>)>,
-    (shape, is_filled): (&[usize], bool),
+    sources: impl Iterator<Item = (&'a Source, &'a Vec<usize>)>,
+    shape: &[usize],
+    is_filled: bool,
 ) -> Result<()> {
     let Some((&length, image)) = shape.split_first() else { return Ok(()) };
     let core = |e| Error::core(path, e);
     let (mut held, size) = (Vec::<u64>::new(), voxels(image).map_err(core)? as u64);
     try_reserve(name, &mut held, length).map_err(core)?;
     held.resize(length, 0);
-    for (source, found) in all {
+    for (source, source_shape) in sources {
         let blocks = match &source.to {
             Selection::All => return Ok(()),
             Selection::None => continue,
             Selection::Blocks(blocks) => blocks,
         };
         for runs in blocks {
-            let runs = ended(runs, &source.from, found);
+            let runs = ended(runs, &source.from, source_shape);
             let Some((&first, others)) = runs.split_first() else { continue };
             let others = others.iter().zip(image).map(|(run, &size)| run.within(size as u64).places());
             let others = others.fold(1, u64::saturating_mul);
             let Hyperslab { start, step, count, block } = first.within(length as u64);
-            let places = (0..count).map_while(|at| at.checked_mul(step)?.checked_add(start));
-            for at in places.take_while(|at| *at < length as u64) {
-                let end = at.saturating_add(block).min(length as u64);
-                held[at as usize..end as usize]
+            let places = (0..count).map_while(|place| place.checked_mul(step)?.checked_add(start));
+            for place in places.take_while(|place| *place < length as u64) {
+                let end = place.saturating_add(block).min(length as u64);
+                held[place as usize..end as usize]
                     .iter_mut()
                     .for_each(|held| *held = held.saturating_add(others));
             }
@@ -233,11 +241,11 @@ fn covered<'a>(
 }
 
 /// Where a selection has an axis without an end, as many places of it as the source has.
-fn ended(runs: &[Hyperslab], from: &Selection, found: &[usize]) -> Vec<Hyperslab> {
+fn ended(runs: &[Hyperslab], from: &Selection, source_shape: &[usize]) -> Vec<Hyperslab> {
     let mut runs = runs.to_vec();
     if let Some(run) = runs.iter_mut().find(|run| run.is_unlimited())
         && let Some((axis, source)) = from.unlimited()
-        && let Some(&size) = found.get(axis)
+        && let Some(&size) = source_shape.get(axis)
     {
         let places = source.within(size as u64).places();
         *run = run.of_places(places);

@@ -156,17 +156,17 @@ impl Acquisitions {
     /// Whether the HDF5 library reads the first, the middle and the last acquisition as `direct` does: types
     /// may state numbers of other kinds than their sizes tell.
     fn confirms(&self, heads: &[Head], direct: &Direct) -> bool {
-        [0, self.count / 2, self.count - 1].into_iter().all(|at| {
+        [0, self.count / 2, self.count - 1].into_iter().all(|index| {
             let mut arrays = Arrays::default();
-            if direct.arrays(at..at + 1, &mut arrays).is_none() {
+            if direct.arrays(index..index + 1, &mut arrays).is_none() {
                 return false;
             }
-            let head = self.slice::<HeadOnly>(at..at + 1);
+            let head = self.slice::<HeadOnly>(index..index + 1);
             let Ok([own]) = head.as_deref() else { return false };
-            let mut same = bytemuck::bytes_of(&own.head) == bytemuck::bytes_of(&heads[at]);
+            let mut same = bytemuck::bytes_of(&own.head) == bytemuck::bytes_of(&heads[index]);
             let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-            let read = self.block_of_library(at..at + 1, |_, points, samples| {
-                same &= arrays.iter().all(|found| found.map(bits) == [points, samples].map(bits));
+            let read = self.block_of_library(index..index + 1, |_, points, samples| {
+                same &= arrays.iter().all(|pair| pair.map(bits) == [points, samples].map(bits));
                 Ok(())
             });
             same && read.is_ok()
@@ -246,12 +246,12 @@ impl Acquisitions {
     /// Whether the file has a trajectory of acquisition `index`, whatever its head states. One that cannot be
     /// read counts.
     pub(super) fn has_trajectory(&self, index: usize) -> bool {
-        let mut found = false;
+        let mut has_points = false;
         let read = self.block(index..index + 1, |_, points, _| {
-            found = !points.is_empty();
+            has_points = !points.is_empty();
             Ok(())
         });
-        found || read.is_err()
+        has_points || read.is_err()
     }
 
     fn block_of_library(
@@ -260,11 +260,11 @@ impl Acquisitions {
         mut take: impl FnMut(usize, &[f32], &[f32]) -> Result<()>,
     ) -> Result<()> {
         // HDF5 reads zeros behind the end of a file, and goes through a heap of zeros for ever.
-        let found = self.file.metadata().map_err(|e| Error::read(&self.path, e))?.len();
-        if found < self.file_bytes {
+        let length = self.file.metadata().map_err(|e| Error::read(&self.path, e))?.len();
+        if length < self.file_bytes {
             let what = named(&range);
             let expected = format!("{} bytes, which the file had when it was opened", self.file_bytes);
-            return Err(Error::truncated(&self.path, what, expected, format!("{found} bytes")));
+            return Err(Error::truncated(&self.path, what, expected, format!("{length} bytes")));
         }
         match self.samples {
             SampleType::Interleaved => self.block_of::<DataReal>(range, &mut take),

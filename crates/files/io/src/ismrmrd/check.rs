@@ -29,6 +29,22 @@ pub(super) struct Stored<'a> {
     pub(super) samples: &'a [f32],
 }
 
+/// Memory for samples and for the components of points.
+#[derive(Default)]
+pub(super) struct Room<'a> {
+    pub(super) samples: &'a mut [C32],
+    pub(super) points: &'a mut [f32],
+}
+
+impl<'a> Room<'a> {
+    /// The memory of an acquisition or of several, and what lies behind it.
+    pub(super) fn split(self, values: usize, components: usize) -> [Self; 2] {
+        let (samples, samples_behind) = self.samples.split_at_mut(values);
+        let (points, points_behind) = self.points.split_at_mut(components);
+        [Room { samples, points }, Room { samples: samples_behind, points: points_behind }]
+    }
+}
+
 /// Values of an acquisition's head after checks and repairs.
 pub(super) struct Settled {
     centre_sample: usize,
@@ -164,14 +180,14 @@ impl Checked {
         self.samples * self.dims
     }
 
-    /// The acquisition of a head and its arrays, which begin at these indices of the arrays of all
-    /// acquisitions: samples `[coil, sample]`, and points `[sample, dim]` where it has any.
+    /// The acquisition of a head and its arrays, with which these numbers begin: samples `[coil, sample]`,
+    /// and points `[sample, dim]` where it has any.
     pub(super) fn acquisition(
         &self,
         head: &Head,
         settled: &Settled,
-        (samples, at): (&ArcArray1<C32>, usize),
-        (points, from): (&ArcArray1<f32>, usize),
+        samples: Tail<'_, C32>,
+        points: Tail<'_, f32>,
     ) -> Option<Acquisition> {
         let [read_dir, phase_dir, slice_dir] = settled.dirs;
         Some(Acquisition {
@@ -187,23 +203,23 @@ impl Checked {
             read_dir,
             phase_dir,
             slice_dir,
-            data: part(samples, at, [self.coils, self.samples])?,
+            data: samples.array([self.coils, self.samples])?,
             trajectory: match settled.has_points {
-                true => Some(part(points, from, [self.samples, self.dims])?),
+                true => Some(points.array([self.samples, self.dims])?),
                 false => None,
             },
         })
     }
 
-    /// Checks the arrays against the head, and settles what the head leaves open or states wrongly. Samples
-    /// are copied to the first of `to`, which has [`Self::values`] elements, and points to the second, which
-    /// has [`Self::components`].
+    /// Checks the arrays against the head, settles what the head leaves open or states wrongly, and copies
+    /// the arrays to `room`, which has [`Self::values`] samples and [`Self::components`] components of
+    /// points.
     pub(super) fn settle(
         &self,
         path: &Path,
         header: &ScanHeader,
         &Stored { head, points, samples }: &Stored<'_>,
-        to: (&mut [C32], &mut [f32]),
+        room: Room<'_>,
         repairs: &mut Repairs,
     ) -> Result<Settled> {
         let index = self.index;
@@ -216,16 +232,16 @@ impl Checked {
         let data: &[C32] = bytemuck::cast_slice(samples);
         if self.image
             && !all_finite(samples)
-            && let Some(at) = data.iter().position(|z| !z.re.is_finite() || !z.im.is_finite())
+            && let Some(number) = data.iter().position(|z| !z.re.is_finite() || !z.im.is_finite())
         {
-            let (coil, sample) = (at / self.samples, at % self.samples);
+            let (coil, sample) = (number / self.samples, number % self.samples);
             let what = format!("data of coil {coil}, sample {sample}");
-            return Err(field(path, index, &what, "finite numbers", data[at]));
+            return Err(field(path, index, &what, "finite numbers", data[number]));
         }
-        to.0.copy_from_slice(data);
+        room.samples.copy_from_slice(data);
         let has_points = self.check_points(path, points, repairs)?;
         if has_points {
-            to.1.copy_from_slice(points);
+            room.points.copy_from_slice(points);
         }
         let centre_sample = self.centre(header, head, has_points, repairs);
         let mut dirs = [head.read_dir, head.phase_dir, head.slice_dir];
@@ -261,10 +277,10 @@ impl Checked {
         }
         if self.image
             && !all_finite(points)
-            && let Some(at) = points.iter().position(|k| !k.is_finite())
+            && let Some(number) = points.iter().position(|k| !k.is_finite())
         {
-            let what = format!("traj of sample {}, component {}", at / self.dims, at % self.dims);
-            return Err(field(path, index, &what, "finite numbers", points[at]));
+            let what = format!("traj of sample {}, component {}", number / self.dims, number % self.dims);
+            return Err(field(path, index, &what, "finite numbers", points[number]));
         }
         Ok(true)
     }
@@ -290,10 +306,18 @@ impl Checked {
     }
 }
 
-/// The array of this shape that begins at an index of `all`.
-fn part<T>(all: &ArcArray1<T>, at: usize, shape: [usize; 2]) -> Option<ArcArray2<T>> {
-    let own = all.clone().slice_move(s![at..at + shape[0] * shape[1]]);
-    own.into_shape_with_order((shape[0], shape[1])).ok()
+/// The numbers of several acquisitions, from an index on.
+pub(super) struct Tail<'a, T> {
+    pub(super) numbers: &'a ArcArray1<T>,
+    pub(super) first: usize,
+}
+
+impl<T> Tail<'_, T> {
+    /// The array of this shape that begins here.
+    fn array(&self, shape: [usize; 2]) -> Option<ArcArray2<T>> {
+        let own = self.numbers.clone().slice_move(s![self.first..self.first + shape[0] * shape[1]]);
+        own.into_shape_with_order((shape[0], shape[1])).ok()
+    }
 }
 
 fn counters(path: &Path, index: usize, idx: &Index) -> Result<Counters> {
@@ -350,11 +374,11 @@ impl Repairs {
         say(self.position, "the position is not finite and was taken as the isocentre");
         say(self.sample_time, "the dwell time is not a time and was ignored");
         say(self.no_points, "trajectory_dimensions is stated and no trajectory is there");
-        if let (Some(stated), Some(found)) = (header.coils, coils)
-            && stated != found
+        if let (Some(stated), Some(coils)) = (header.coils, coils)
+            && stated != coils
         {
             notes.push(format!(
-                "the header states {stated} receiver channels and the acquisitions have {found}; the latter hold"
+                "the header states {stated} receiver channels and the acquisitions have {coils}; the latter hold"
             ));
         }
     }

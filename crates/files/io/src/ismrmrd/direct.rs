@@ -96,23 +96,23 @@ impl Arrays {
 /// Bytes of a file. The first `used` bytes of the memory are in use.
 #[derive(Default)]
 struct Bytes {
-    all: Vec<u8>,
+    buffer: Vec<u8>,
     used: usize,
 }
 
 impl Bytes {
     /// What was read.
     fn read(&self) -> &[u8] {
-        &self.all[..self.used]
+        &self.buffer[..self.used]
     }
 
     /// Room for `more` bytes behind those that were read.
     fn reserve(&mut self, more: usize) -> Option<()> {
         let end = self.used.checked_add(more)?;
-        if end > self.all.len() {
-            let more = end - self.all.len();
-            try_reserve("samples of acquisitions", &mut self.all, more).ok()?;
-            self.all.resize(end, 0);
+        if end > self.buffer.len() {
+            let more = end - self.buffer.len();
+            try_reserve("samples of acquisitions", &mut self.buffer, more).ok()?;
+            self.buffer.resize(end, 0);
         }
         Some(())
     }
@@ -121,7 +121,7 @@ impl Bytes {
     fn append(&mut self, file: &File, range: Range<u64>) -> Option<()> {
         let more = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
         self.reserve(more)?;
-        file.read_exact_at(&mut self.all[self.used..self.used + more], range.start).ok()?;
+        file.read_exact_at(&mut self.buffer[self.used..self.used + more], range.start).ok()?;
         self.used += more;
         Some(())
     }
@@ -239,9 +239,9 @@ impl Direct {
         for &Copied { from, bytes, to } in &self.head {
             head[to..to + bytes].copy_from_slice(&record[from..from + bytes]);
         }
-        let reference = |at: usize| {
+        let reference = |offset: usize| {
             let number = |from: usize, bytes: usize| {
-                let bytes = &record[at + from..at + from + bytes];
+                let bytes = &record[offset + from..offset + from + bytes];
                 bytes.iter().rev().fold(0, |value: u64, byte| value << 8 | u64::from(*byte))
             };
             Reference { count: number(0, 4) as u32, collection: number(4, 8), object: number(12, 4) as u32 }
@@ -308,8 +308,8 @@ impl Direct {
             let start = read.used;
             read.append(&self.file, span.start..end)?;
             while let Some(&(address, bytes)) = next.next_if(|(address, _)| *address < span.end) {
-                let at = start + (address - span.start) as usize;
-                let size = size_of_collection(address, read.read().get(at..)?)?;
+                let offset = start + (address - span.start) as usize;
+                let size = size_of_collection(address, read.read().get(offset..)?)?;
                 // Objects of other acquisitions may lie before the wanted ones.
                 let known = address.checked_add(size)?.min(address.checked_add(bytes.max(SHARED))?);
                 if known > end {
@@ -317,8 +317,8 @@ impl Direct {
                     end = known;
                 }
                 let within = read.used;
-                self.walk(address, size, &read.read()[at..], |object, range| {
-                    let place = at.checked_add(range.start)?..at.checked_add(range.end)?;
+                self.walk(address, size, &read.read()[offset..], |object, range| {
+                    let place = offset.checked_add(range.start)?..offset.checked_add(range.end)?;
                     objects.push((address, object, if place.end <= within { place } else { 0..0 }));
                     Some(())
                 })?;
@@ -334,9 +334,9 @@ impl Direct {
         for (references, places) in wanted.iter().zip(places) {
             for (array, reference) in references.iter().enumerate().filter(|(_, r)| r.count > 0) {
                 let key = (reference.collection, reference.object);
-                let found =
+                let index =
                     objects.binary_search_by_key(&key, |&(address, object, _)| (address, object)).ok()?;
-                let place = objects[found].2.clone();
+                let place = objects[index].2.clone();
                 if place.len() != bytes_of(array, reference) || place.end > read.used {
                     return None;
                 }
@@ -349,7 +349,7 @@ impl Direct {
             }
         }
         // The buffer of bytes may start anywhere.
-        (read.all.as_ptr() as usize).is_multiple_of(4).then_some(())
+        (read.buffer.as_ptr() as usize).is_multiple_of(4).then_some(())
     }
 
     /// Names every object of a collection of `size` bytes, whose first are `known`, and checks all that the
@@ -359,13 +359,13 @@ impl Direct {
         address: u64,
         size: u64,
         known: &[u8],
-        mut found: impl FnMut(u32, Range<usize>) -> Option<()>,
+        mut visit: impl FnMut(u32, Range<usize>) -> Option<()>,
     ) -> Option<()> {
         let (mut place, mut unknown) = (HEADER as u64, 0);
         while size - place >= HEADER as u64 {
             let mut own = [0; HEADER];
-            let at = usize::try_from(place).ok()?;
-            match known.get(at..).and_then(|bytes| bytes.get(..HEADER)) {
+            let offset = usize::try_from(place).ok()?;
+            match known.get(offset..).and_then(|bytes| bytes.get(..HEADER)) {
                 Some(bytes) => own.copy_from_slice(bytes),
                 None if unknown < UNKNOWN => {
                     unknown += 1;
@@ -383,8 +383,8 @@ impl Direct {
                 return None;
             }
             if number > 0 {
-                let start = at.checked_add(HEADER)?;
-                found(number, start..start.checked_add(usize::try_from(bytes).ok()?)?)?;
+                let start = offset.checked_add(HEADER)?;
+                visit(number, start..start.checked_add(usize::try_from(bytes).ok()?)?)?;
             }
             place = next;
         }
@@ -412,8 +412,8 @@ fn numbers_of(ty: &TypeDescriptor) -> Option<usize> {
     match base.as_ref() {
         number if *number == single => Some(1),
         TypeDescriptor::Compound(pair) if pair.size == 8 => {
-            let named = |at: usize, names: &[&str]| {
-                let field = pair.fields.iter().find(|field| field.offset == 4 * at);
+            let named = |index: usize, names: &[&str]| {
+                let field = pair.fields.iter().find(|field| field.offset == 4 * index);
                 field.is_some_and(|field| field.ty == single && names.contains(&field.name.as_str()))
             };
             let complex =
@@ -455,8 +455,8 @@ fn copy(
         }
         (Float(one), Float(other)) if one == other => out.push(Copied { from, bytes: *one as usize, to }),
         (FixedArray(one, n), FixedArray(other, m)) if n == m => {
-            for at in 0..*n {
-                copy(one, other, from + at * one.size(), to + at * other.size(), out)?;
+            for index in 0..*n {
+                copy(one, other, from + index * one.size(), to + index * other.size(), out)?;
             }
         }
         (Compound(one), Compound(other)) => copies(one, other, from, to, out)?,

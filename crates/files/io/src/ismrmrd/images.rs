@@ -158,8 +158,8 @@ impl VolumeWriter for ImageSeries {
     /// Writes one slice at a time, so that the copy in another type stays small.
     fn push(&mut self, slices: &Slices<'_>) -> Result<()> {
         let nz = self.shape[0];
-        let write = |at: usize, plane: &Slices<'_>| -> hdf5::Result<()> {
-            let place = (at / nz, 0, at % nz, .., ..);
+        let write = |slice: usize, plane: &Slices<'_>| -> hdf5::Result<()> {
+            let place = (slice / nz, 0, slice % nz, .., ..);
             if self.values == Values::Complex {
                 let pairs = plane.complex().mapv(|v| RealImag { real: v.re, imag: v.im });
                 return self.data.write_slice(&pairs, place);
@@ -176,7 +176,7 @@ impl VolumeWriter for ImageSeries {
         };
         let mut planes = slices.planes().zip(self.pushed..);
         planes
-            .try_for_each(|(plane, at)| write(at, &plane))
+            .try_for_each(|(plane, slice)| write(slice, &plane))
             .map_err(|e| writing(self.pending.wanted(), &e))?;
         self.pushed += slices.shape()[0];
         Ok(())
@@ -205,9 +205,15 @@ fn dataset<T: H5Type>(series: &Group, frames: usize, [nz, ny, nx]: [usize; 3]) -
         .create("data")
 }
 
-/// The standard's codes: data types 1 (unsigned short) to 5 (float) and 7 (complex float), image types 1
-/// (magnitude) to 5 (complex).
-fn kind(values: Values, integers: Option<NumberType>) -> (u16, u16) {
+/// The standard's codes of an image.
+struct ImageKind {
+    /// 1 (unsigned short) to 5 (float) and 7 (complex float).
+    data_type: u16,
+    /// 1 (magnitude) to 5 (complex).
+    image_type: u16,
+}
+
+fn kind(values: Values, integers: Option<NumberType>) -> ImageKind {
     let data_type = match integers.map(|integers| integers.element) {
         Some(Element::U16) => 1,
         Some(Element::I16) => 2,
@@ -222,7 +228,7 @@ fn kind(values: Values, integers: Option<NumberType>) -> (u16, u16) {
         Values::Real => 3,
         Values::Complex => 5,
     };
-    (data_type, image_type)
+    ImageKind { data_type, image_type }
 }
 
 fn headers(
@@ -230,7 +236,7 @@ fn headers(
     frames: usize,
     [nz, ny, nx]: [usize; 3],
     geometry: &Geometry,
-    (data_type, image_type): (u16, u16),
+    kind: ImageKind,
     attributes: usize,
 ) -> Result<Vec<ImageHeaderOut>> {
     let matrix = [nx, ny, nz];
@@ -248,7 +254,7 @@ fn headers(
             let number = short("image repetitions", repetition)?;
             Ok(ImageHeaderOut {
                 version: 1,
-                data_type,
+                data_type: kind.data_type,
                 matrix_size,
                 field_of_view: single(fov),
                 channels: 1,
@@ -257,7 +263,7 @@ fn headers(
                 phase_dir: single(geometry.phase_dir),
                 slice_dir: single(geometry.slice_dir),
                 repetition: number,
-                image_type,
+                image_type: kind.image_type,
                 image_index: number.saturating_add(1),
                 image_series_index: 0,
                 attribute_string_len: u32::try_from(attributes).unwrap_or(u32::MAX),

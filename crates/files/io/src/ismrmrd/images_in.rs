@@ -82,9 +82,9 @@ pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Imag
 /// [`read_images`] in the numbers that the file has.
 pub(super) fn read_any_images(path: &Path, series: Option<&str>) -> Result<ImageRead> {
     let file = open(path)?;
-    let found = series_of(path, &file);
-    let of_stack = series.and_then(|name| series_of_stack(name, &found));
-    let name = choose(path, "image series", &found, of_stack.or(series))?;
+    let names = series_of(path, &file);
+    let of_stack = series.and_then(|name| series_of_stack(name, &names));
+    let name = choose(path, "image series", &names, of_stack.or(series))?;
     let fail = |e: hdf5::Error| reading(path, "the image series", &e);
     let group = file.group(&name).map_err(fail)?;
     let data = dataset(path, &group, "data")?;
@@ -174,12 +174,13 @@ struct Arrangement {
 fn arranged(heads: &[ImageHead], places: &[Geometry], nz: usize, notes: &mut Vec<String>) -> Arrangement {
     let count = heads.len();
     let mut times: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-    for (at, head) in heads.iter().enumerate() {
-        times.entry(head.repetition).or_default().push(at);
+    for (index, head) in heads.iter().enumerate() {
+        times.entry(head.repetition).or_default().push(index);
     }
     let each = count / times.len().max(1);
     let alike = times.values().all(|images| images.len() == each);
-    let of = |all: &[usize]| -> Vec<Geometry> { all.iter().map(|&at| places[at]).collect() };
+    let geometries =
+        |images: &[usize]| -> Vec<Geometry> { images.iter().map(|&index| places[index]).collect() };
     if each == 1 || !alike || (nz > 1 && all_in_one_place(places)) {
         return Arrangement {
             order: (0..count).collect(),
@@ -189,9 +190,9 @@ fn arranged(heads: &[ImageHead], places: &[Geometry], nz: usize, notes: &mut Vec
     }
     let mut sorted = Vec::with_capacity(count);
     for images in times.values() {
-        sorted.extend(order(&of(images)).into_iter().map(|at| images[at]));
+        sorted.extend(order(&geometries(images)).into_iter().map(|position| images[position]));
     }
-    let first = of(&sorted[..each]);
+    let first = geometries(&sorted[..each]);
     let stacks = match nz {
         1 => stacks(&first),
         // Volumes, such as the slabs of a scan.
@@ -307,8 +308,8 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Stored> {
                     rounded =
                         wide.iter().any(|&number| f64::from(number as f32) != number && !number.is_nan());
                     let beyond = |number: &f64| number.is_finite() && number.abs() > f64::from(f32::MAX);
-                    if let Some(at) = wide.iter().position(beyond) {
-                        return Err(too_large(path, at));
+                    if let Some(index) = wide.iter().position(beyond) {
+                        return Err(too_large(path, index));
                     }
                     wide.into_iter().map(|number| number as f32).collect()
                 }
@@ -334,13 +335,13 @@ fn values(path: &Path, dataset: &Dataset, shape: &[usize]) -> Result<Stored> {
     // HDF5 makes infinite numbers of those that are too large.
     let is_infinite = |z: &C32| element == Element::C64 && (z.re.is_infinite() || z.im.is_infinite());
     match values.iter().position(is_infinite) {
-        Some(at) => Err(too_large(path, at)),
+        Some(index) => Err(too_large(path, index)),
         None => Ok(Stored { values: Values::Complex(values), stored: element.into(), rounded }),
     }
 }
 
-fn too_large(path: &Path, at: usize) -> Error {
-    Error::field(path, format!("image value {at}"), "a value within single precision", "a larger one")
+fn too_large(path: &Path, index: usize) -> Error {
+    Error::field(path, format!("image value {index}"), "a value within single precision", "a larger one")
 }
 
 /// The type of numbers; pairs are complex ones.

@@ -18,7 +18,7 @@ const DEEPEST: usize = 4;
 const MOST_GROUPS: usize = 1000;
 /// The scan's group and its name: the one named, or the only one that holds `xml` and `data`.
 pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -> Result<(String, Group)> {
-    let mut found = search(path, file);
+    let mut contents = search(path, file);
     let listed = |names: &[String]| {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     };
@@ -29,35 +29,35 @@ pub(super) fn find_group(file: &hdf5::File, path: &Path, wanted: Option<&str>) -
     if let Some(name) = wanted {
         let name = if name.trim_matches('/').is_empty() { "/" } else { name };
         let Ok(group) = file.group(name) else {
-            return choose(path, "scan", &found.whole, Some(name)).and_then(opened);
+            return choose(path, "scan", &contents.whole, Some(name)).and_then(opened);
         };
         return match ["xml", "data"].into_iter().find(|part| !group.link_exists(part)) {
             Some(part) => {
                 Err(absent(path, name, part)
-                    .with_hint(format!("scans in the file: {}", listed(&found.whole))))
+                    .with_hint(format!("scans in the file: {}", listed(&contents.whole))))
             }
             None => Ok((name.to_owned(), group)),
         };
     }
-    if found.whole.is_empty()
-        && found.series.is_empty()
-        && let Some(error) = found.broken.take()
+    if contents.whole.is_empty()
+        && contents.series.is_empty()
+        && let Some(error) = contents.broken.take()
     {
         return Err(error);
     }
-    match found.whole.as_slice() {
-        [] => Err(match found.partial.first() {
-            Some((name, missing)) if found.series.is_empty() => absent(path, name, missing),
-            _ if !found.series.is_empty() => Error::not_this_format(
+    match contents.whole.as_slice() {
+        [] => Err(match contents.partial.first() {
+            Some((name, missing)) if contents.series.is_empty() => absent(path, name, missing),
+            _ if !contents.series.is_empty() => Error::not_this_format(
                 path,
                 "an ISMRMRD scan (a group with `xml` and `data`)",
-                format!("the images {}", listed(&found.series)),
+                format!("the images {}", listed(&contents.series)),
             )
             .with_hint("`rayspin convert` and `rayspin metrics` read images"),
             _ => Error::not_this_format(
                 path,
                 "an ISMRMRD scan (a group with `xml` and `data`)",
-                format!("HDF5 that holds {}", listed(&found.root)),
+                format!("HDF5 that holds {}", listed(&contents.root)),
             ),
         }),
         names => choose(path, "scan", names, None).and_then(opened),
@@ -74,7 +74,7 @@ fn absent(path: &Path, group: &str, part: &str) -> Error {
 
 /// Groups that could be scans.
 #[derive(Default)]
-struct Found {
+struct Contents {
     /// With `xml` and `data`.
     whole: Vec<String>,
     /// With one of them, and the one that is missing.
@@ -97,10 +97,10 @@ pub(super) fn scans_of(path: &Path, file: &hdf5::File) -> Vec<String> {
     search(path, file).whole
 }
 
-fn search(path: &Path, file: &hdf5::File) -> Found {
-    let mut found = Found::default();
+fn search(path: &Path, file: &hdf5::File) -> Contents {
+    let mut contents = Contents::default();
     let Ok(root) = file.group("/") else {
-        return found;
+        return contents;
     };
     let mut queue = std::collections::VecDeque::from([("/".to_owned(), root, 0usize)]);
     let mut seen = Vec::new();
@@ -118,18 +118,18 @@ fn search(path: &Path, file: &hdf5::File) -> Found {
         seen.push((info.fileno, info.token));
         let (xml, data) = (group.link_exists("xml"), group.link_exists("data"));
         match (xml, data) {
-            (false, true) if group.link_exists("header") => found.series.push(name.clone()),
-            (true, true) => found.whole.push(name.clone()),
-            (false, true) => found.partial.push((name.clone(), "xml")),
-            (true, false) => found.partial.push((name.clone(), "data")),
+            (false, true) if group.link_exists("header") => contents.series.push(name.clone()),
+            (true, true) => contents.whole.push(name.clone()),
+            (false, true) => contents.partial.push((name.clone(), "xml")),
+            (true, false) => contents.partial.push((name.clone(), "data")),
             (false, false) => {}
         }
         // Names come from the file and need not be valid text.
         let names: Vec<String> = group.member_names().unwrap_or_default();
         let names = names.iter().filter_map(|n| std::str::from_utf8(n.as_bytes()).ok());
         for member in names.take(MOST_GROUPS) {
-            if depth == 0 && found.root.len() < 10 {
-                found.root.push(crate::error::one_line(member));
+            if depth == 0 && contents.root.len() < 10 {
+                contents.root.push(crate::error::one_line(member));
             }
             if depth == DEEPEST {
                 continue;
@@ -137,9 +137,9 @@ fn search(path: &Path, file: &hdf5::File) -> Found {
             let name = if depth == 0 { member.to_owned() } else { format!("{name}/{member}") };
             match group.group(member) {
                 Ok(child) => queue.push_back((name, child, depth + 1)),
-                Err(error) => found.broken = found.broken.or_else(|| broken_link(path, &name, &error)),
+                Err(error) => contents.broken = contents.broken.or_else(|| broken_link(path, &name, &error)),
             }
         }
     }
-    found
+    contents
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::ArcArray1;
 use rayon::prelude::*;
-use rayspin_core::{C32, Monitor};
+use rayspin_core::Monitor;
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
 use rayspin_scan::mri::{Acquisition, AcquisitionHead, Flags, Label, Scan, ScanHeader, SlicePlaces};
 
 use super::arrays::Acquisitions;
-use super::check::{Checked, Repairs, Settled, Stored};
+use super::check::{Checked, Repairs, Room, Settled, Stored, Tail};
 use super::direct;
 use super::header_in;
 use super::layout::Head;
@@ -106,8 +106,8 @@ pub fn read(path: impl AsRef<Path>) -> Result<Scan> {
 /// let file = folder.path().join("raw.h5");
 /// write(&file, &scan, Identity::LeaveOut)?;
 /// let second = scan.frames()?.labels().nth(1);
-/// let found = read_with(&file, &ReadOptions { only: second, ..ReadOptions::default() }, &monitor)?;
-/// assert_eq!(found.acquisitions.len(), 16);
+/// let slice = read_with(&file, &ReadOptions { only: second, ..ReadOptions::default() }, &monitor)?;
+/// assert_eq!(slice.acquisitions.len(), 16);
 /// let small = ReadOptions { memory_limit: Some(1000), ..ReadOptions::default() };
 /// assert!(read_with(&file, &small, &monitor).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -215,18 +215,18 @@ impl Raw {
     fn memory_bytes(&self) -> u64 {
         let arrays = self.heads.iter().fold(0u64, |sum, h| sum.saturating_add(Self::resident(h)));
         let stored = self.heads.iter().map(|h| self.acquisitions.stored(h));
-        let (all, largest) = stored.fold((0u64, 0), |(sum, most), h| (sum.saturating_add(h), h.max(most)));
+        let (total, largest) = stored.fold((0u64, 0), |(sum, most), h| (sum.saturating_add(h), h.max(most)));
         // A thread's block is in memory twice where HDF5 reads it: as it hands the block out and as it
         // converts it.
         let threads = rayon::current_num_threads() as u64;
-        let block = 2 * all.min(largest.max(BLOCK_BYTES).saturating_mul(threads));
+        let block = 2 * total.min(largest.max(BLOCK_BYTES).saturating_mul(threads));
         let heads = size_of::<Head>() + size_of::<Checked>() + size_of::<bool>() + direct::EACH_BYTES;
         arrays.saturating_add((heads * self.heads.len()) as u64 + block).saturating_add(self.library_bytes())
     }
 
     fn library_bytes(&self) -> u64 {
-        let all = self.heads.iter().fold(0u64, |sum, h| sum.saturating_add(self.acquisitions.stored(h)));
-        HDF5_BYTES + all.saturating_mul(2).min(CACHED_BYTES)
+        let stored = self.heads.iter().fold(0u64, |sum, h| sum.saturating_add(self.acquisitions.stored(h)));
+        HDF5_BYTES + stored.saturating_mul(2).min(CACHED_BYTES)
     }
 
     /// Bytes that an acquisition takes in memory.
@@ -261,37 +261,34 @@ impl Raw {
         for (some, samples, points) in &mut memory {
             prefer_huge_pages(samples);
             prefer_huge_pages(points);
-            let (mut samples, mut points) = (&mut samples[..], &mut points[..]);
+            let mut room = Room { samples, points };
             for block in *some {
-                let (own, behind) = samples.split_at_mut(values(block));
-                let (own_points, points_behind) = points.split_at_mut(components(block));
-                parts.push((block, (own, own_points)));
-                (samples, points) = (behind, points_behind);
+                let [own, behind] = room.split(values(block), components(block));
+                parts.push((block, own));
+                room = behind;
             }
         }
         // The first block that failed: those behind it are not read.
         let failed = AtomicUsize::new(blocks.len());
         let before = &*counted;
-        let read = |block: &Range<usize>, (mut to, mut to_points): (&mut [C32], &mut [f32])| {
+        let read = |block: &Range<usize>, mut room: Room<'_>| {
             monitor.check().map_err(|e| Error::core(path, e))?;
             let (mut repairs, mut out) = (Repairs::default(), Vec::with_capacity(block.len()));
             let mut again = Repairs::default();
             self.acquisitions.block(block.clone(), |index, points, samples| {
                 let stored = Stored { head: &self.heads[index], points, samples };
-                let (own, behind) = std::mem::take(&mut to).split_at_mut(checked[index].values());
-                let (own_points, points_behind) =
-                    std::mem::take(&mut to_points).split_at_mut(checked[index].components());
-                let own = (own, own_points);
-                (to, to_points) = (behind, points_behind);
+                let [own, behind] =
+                    std::mem::take(&mut room).split(checked[index].values(), checked[index].components());
+                room = behind;
                 let repairs = if before[index] { &mut again } else { &mut repairs };
                 out.push(checked[index].settle(path, &self.header, &stored, own, repairs)?);
                 Ok(())
             })?;
             Ok((out, repairs))
         };
-        let until_failed = |(number, (block, to))| {
+        let until_failed = |(number, (block, room))| {
             let behind = number > failed.load(Ordering::Relaxed);
-            let done = if behind { Ok(Default::default()) } else { read(block, to) };
+            let done = if behind { Ok(Default::default()) } else { read(block, room) };
             if done.is_err() {
                 failed.fetch_min(number, Ordering::Relaxed);
             }
@@ -303,7 +300,7 @@ impl Raw {
         let mut done = done.into_iter();
         for (some, samples, points) in memory {
             let (samples, points) = (ArcArray1::from_vec(samples), ArcArray1::from_vec(points));
-            let (mut at, mut from) = (0, 0);
+            let (mut first_sample, mut first_component) = (0, 0);
             for (block, done) in some.iter().zip(&mut done) {
                 let (settled, own) = done?;
                 repairs.add(&own);
@@ -313,10 +310,14 @@ impl Raw {
                         Error::field(path, format!("acquisition {index}"), "its samples and points", "fewer")
                     };
                     let own = &checked[index];
-                    let acquisition =
-                        own.acquisition(&self.heads[index], settled, (&samples, at), (&points, from));
-                    at += own.values();
-                    from += own.components();
+                    let acquisition = own.acquisition(
+                        &self.heads[index],
+                        settled,
+                        Tail { numbers: &samples, first: first_sample },
+                        Tail { numbers: &points, first: first_component },
+                    );
+                    first_sample += own.values();
+                    first_component += own.components();
                     take(index, acquisition.ok_or_else(fewer)?);
                 }
             }
@@ -499,8 +500,8 @@ impl Reader {
 
     /// Bytes that reading takes besides the acquisitions that it returns: their heads, and what HDF5 keeps.
     pub fn memory_bytes(&self) -> u64 {
-        let all: u64 = self.raw.heads.iter().map(Raw::resident).sum();
-        self.raw.memory_bytes().saturating_sub(all)
+        let acquisitions: u64 = self.raw.heads.iter().map(Raw::resident).sum();
+        self.raw.memory_bytes().saturating_sub(acquisitions)
     }
 
     /// The part of these bytes that the HDF5 library keeps once the reader is gone.

@@ -33,7 +33,7 @@ pub(super) fn lengths<const N: usize>(
     let fail = |e: hdf5::Error| reading(path, "where the data lie", &e);
     let element = dataset.dtype().map_err(fail)?.size();
     let count = dataset.get_shape().map_err(fail)?.iter().product::<usize>() as u64;
-    if element == 0 || members.iter().any(|at| at + 4 > element) {
+    if element == 0 || members.iter().any(|offset| offset + 4 > element) {
         return Ok(());
     }
     let name = dataset.filename();
@@ -49,8 +49,9 @@ pub(super) fn lengths<const N: usize>(
             let bytes = &mut buffer[..element * now as usize];
             let known = fill_at(&file, address, bytes).map_err(|e| Error::read(path, e))?;
             for one in bytes[..known].chunks_exact(element) {
-                let stated = members
-                    .map(|at| one[at..].first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length)));
+                let stated = members.map(|offset| {
+                    one[offset..].first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length))
+                });
                 check(index, stated)?;
                 index += 1;
             }

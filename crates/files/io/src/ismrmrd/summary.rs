@@ -115,9 +115,9 @@ pub struct TrajectorySummary {
 /// ```
 pub fn summarise(scan: &Scan) -> ScanSummary {
     let header = &scan.header;
-    let all = &scan.acquisitions;
-    let image: Vec<&Acquisition> = all.iter().filter(|a| a.flags.is_image()).collect();
-    let with = |flag| all.iter().filter(|a| a.flags.contains(flag)).count();
+    let acquisitions = &scan.acquisitions;
+    let image: Vec<&Acquisition> = acquisitions.iter().filter(|a| a.flags.is_image()).collect();
+    let with = |flag| acquisitions.iter().filter(|a| a.flags.contains(flag)).count();
     let purposes = PURPOSES.iter().map(|&(flag, name)| (name, with(flag))).filter(|(_, count)| *count > 0);
     let identity = identity_of(header);
     let identity = identity.iter().filter_map(|(path, _)| path.rsplit('/').next());
@@ -135,7 +135,7 @@ pub fn summarise(scan: &Scan) -> ScanSummary {
         patient_position: header.patient_position.clone(),
         identity: identity.map(str::to_owned).collect(),
         encodings: header.encodings.iter().map(encoding).collect(),
-        acquisitions: all.len(),
+        acquisitions: acquisitions.len(),
         image_acquisitions: image.len(),
         purposes: purposes.collect(),
         coils: image.first().map(|a| a.data.nrows()),
@@ -180,10 +180,10 @@ impl ScanSummary {
         row(
             "coils",
             match (self.coils, self.coils_stated) {
-                (Some(found), Some(stated)) if found != stated => {
-                    format!("{found} (the header states {stated})")
+                (Some(coils), Some(stated)) if coils != stated => {
+                    format!("{coils} (the header states {stated})")
                 }
-                (Some(found), _) => found.to_string(),
+                (Some(coils), _) => coils.to_string(),
                 (None, Some(stated)) => format!("{stated} stated"),
                 (None, None) => "unknown".into(),
             },
