@@ -97,9 +97,9 @@ impl Metadata {
         let first = if is_new {
             let times = if flags & 0x20 == 0 { 0 } else { 16 };
             let limits = if flags & 0x10 == 0 { 0 } else { 4 };
-            let (at, width) = (6 + times + limits, 1u64 << (flags & 3));
-            let size = Bytes(&self.read(address.checked_add(at)?, width)?).number(width as usize)?;
-            (address.checked_add(at + width)?, size)
+            let (offset, width) = (6 + times + limits, 1u64 << (flags & 3));
+            let size = Bytes(&self.read(address.checked_add(offset)?, width)?).number(width as usize)?;
+            (address.checked_add(offset + width)?, size)
         } else {
             let head = self.read(address, 12)?;
             (address.checked_add(16)?, Bytes(&head[8..]).number(4)?)

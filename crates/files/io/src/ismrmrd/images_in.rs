@@ -70,8 +70,8 @@ pub fn image_series(path: impl AsRef<Path>) -> Result<Vec<String>> {
 /// let image = Image::new(series, Geometry::default())?;
 /// let file = folder.path().join("image.h5");
 /// write_images(&file, &image, &ImageOptions::default())?;
-/// let (found, _notes) = read_images(&file, Some("dataset/image_0"))?;
-/// assert_eq!(found.data(), image.data());
+/// let (read, _notes) = read_images(&file, Some("dataset/image_0"))?;
+/// assert_eq!(read.data(), image.data());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn read_images(path: impl AsRef<Path>, series: Option<&str>) -> Result<(Image, Vec<String>)> {

@@ -100,8 +100,8 @@ pub(super) fn write_xml(path: &Path, group: &Group, xml: &str) -> Result<()> {
 fn block_bytes(acquisitions: &[Acquisition]) -> u64 {
     const MARGIN: usize = 8 << 20;
     let samples = acquisitions.iter().map(|acquisition| acquisition.data.len());
-    let (all, largest) = (samples.clone().sum::<usize>(), samples.max().unwrap_or(0));
-    let block = all.min(BLOCK_SAMPLES.max(largest)) * size_of::<C32>();
+    let (total, largest) = (samples.clone().sum::<usize>(), samples.max().unwrap_or(0));
+    let block = total.min(BLOCK_SAMPLES.max(largest)) * size_of::<C32>();
     (3 * block + MARGIN) as u64
 }
 

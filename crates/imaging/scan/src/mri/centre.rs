@@ -32,7 +32,7 @@ pub(super) fn reach(index: usize, n: usize) -> usize {
 /// use ndarray::ArrayD;
 /// use rayspin_scan::mri::sampled_centre;
 ///
-/// let lines = ArrayD::from_shape_fn(vec![16, 12], |at| (5..11).contains(&at[0]));
+/// let lines = ArrayD::from_shape_fn(vec![16, 12], |index| (5..11).contains(&index[0]));
 /// assert_eq!(sampled_centre(&lines), 6);
 /// ```
 pub fn sampled_centre(sampled: &ArrayD<bool>) -> usize {
