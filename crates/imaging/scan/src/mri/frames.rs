@@ -148,8 +148,9 @@ impl FrameIndex<'_> {
         notes: &mut Vec<String>,
     ) -> Result<Frame> {
         let Self { scan, heads, .. } = self;
-        let [readouts, calibration, references] = indices
-            .map(|all| all.iter().map(|&index| (index, &scan.acquisitions[index])).collect::<Vec<_>>());
+        let [readouts, calibration, references] = indices.map(|indices| {
+            indices.iter().map(|&index| (index, &scan.acquisitions[index])).collect::<Vec<_>>()
+        });
         let (readouts, calibration, references) = (&readouts[..], &calibration[..], &references[..]);
         assemble(
             Parts { header: &scan.header, heads, label, readouts, calibration, references },
@@ -281,7 +282,7 @@ pub fn maps_of_first_readouts(count: usize) -> String {
 pub(super) fn only(readouts: &[usize], chosen: Option<&Ranges>) -> Result<Vec<usize>> {
     let Some(chosen) = chosen else { return Ok(readouts.to_vec()) };
     chosen.expect_among("readouts", &Vec::from_iter(0..readouts.len()))?;
-    Ok(chosen.below(readouts.len()).map(|at| readouts[at]).collect())
+    Ok(chosen.below(readouts.len()).map(|index| readouts[index]).collect())
 }
 
 /// What a frame is made of: acquisitions, each with its number in the file.

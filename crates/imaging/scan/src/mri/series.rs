@@ -163,7 +163,7 @@ impl Series {
         let images = Images::new(heads.iter().map(Head::from));
         let sequences = sequences(&images, labels, |label| label, chosen)?;
         let frames = labels.iter().zip(&sequences).enumerate();
-        let frames = frames.map(|(at, (&label, all))| (label, at, 0..all.len())).collect();
+        let frames = frames.map(|(index, (&label, readouts))| (label, index, 0..readouts.len())).collect();
         Self::new(heads, images, sequences, frames, false)
     }
 
@@ -324,30 +324,30 @@ impl Series {
     }
 }
 
-/// What `of` makes of the labels, each once, in their order.
-fn distinct(labels: &[Label], of: impl Fn(Label) -> Label) -> Vec<Label> {
+/// The group of each label, each once, in the order of the labels.
+fn distinct(labels: &[Label], group: impl Fn(Label) -> Label) -> Vec<Label> {
     let mut seen = BTreeSet::new();
-    labels.iter().map(|&label| of(label)).filter(|label| seen.insert(*label)).collect()
+    labels.iter().map(|&label| group(label)).filter(|label| seen.insert(*label)).collect()
 }
 
-/// The chosen readouts of the labels that have the same `of`, in the order of [`distinct`] ones.
+/// The chosen readouts of the labels of each group, in the order of [`distinct`] groups.
 fn sequences(
     images: &Images,
     labels: &[Label],
-    of: impl Fn(Label) -> Label + Copy,
+    group: impl Fn(Label) -> Label + Copy,
     chosen: Option<&Ranges>,
 ) -> Result<Vec<Vec<usize>>> {
     let wanted: BTreeSet<Label> = labels.iter().copied().collect();
-    let at: BTreeMap<Label, usize> =
-        distinct(labels, of).into_iter().enumerate().map(|(at, label)| (label, at)).collect();
-    let mut all = vec![Vec::new(); at.len()];
+    let positions: BTreeMap<Label, usize> =
+        distinct(labels, group).into_iter().enumerate().map(|(index, label)| (label, index)).collect();
+    let mut sequences = vec![Vec::new(); positions.len()];
     for (label, readouts) in images.all().filter(|(label, _)| wanted.contains(label)) {
-        if let Some(&at) = at.get(&of(*label)) {
-            all[at].extend_from_slice(readouts);
+        if let Some(&position) = positions.get(&group(*label)) {
+            sequences[position].extend_from_slice(readouts);
         }
     }
-    all.iter_mut().for_each(|readouts: &mut Vec<usize>| readouts.sort_unstable());
-    all.iter().map(|readouts| only(readouts, chosen)).collect()
+    sequences.iter_mut().for_each(|readouts: &mut Vec<usize>| readouts.sort_unstable());
+    sequences.iter().map(|readouts| only(readouts, chosen)).collect()
 }
 
 #[cfg(test)]
