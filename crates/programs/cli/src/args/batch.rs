@@ -10,16 +10,19 @@ use clap::{Args, ValueHint};
 pub(crate) struct Shard {
     /// Counted from 0.
     pub(crate) number: usize,
-    pub(crate) of: usize,
+    /// The number of jobs.
+    pub(crate) count: usize,
 }
 
 impl FromStr for Shard {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('/').map(|(number, of)| (number.trim().parse(), of.trim().parse()));
+        let parts = text.split_once('/').map(|(number, count)| (number.trim().parse(), count.trim().parse()));
         match parts {
-            Some((Ok(number), Ok(of))) if (1..=of).contains(&number) => Ok(Self { number: number - 1, of }),
+            Some((Ok(number), Ok(count))) if (1..=count).contains(&number) => {
+                Ok(Self { number: number - 1, count })
+            }
             _ => Err("expected a job and the number of jobs, as 3/16, the first job being 1".into()),
         }
     }
@@ -69,7 +72,7 @@ mod tests {
 
     #[test]
     fn shards_count_from_one() {
-        assert_eq!("3/16".parse(), Ok(Shard { number: 2, of: 16 }));
+        assert_eq!("3/16".parse(), Ok(Shard { number: 2, count: 16 }));
         for text in ["0/4", "5/4", "3", "a/b", "1/0", ""] {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }

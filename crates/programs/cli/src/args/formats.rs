@@ -91,10 +91,11 @@ fn filters(full: bool) -> String {
 pub(crate) fn filled(text: &str) -> String {
     let text = text.replace("{names after a colon}", NAMES);
     let text = text.replace("{filters}\n", &filters(false)).replace("{filters in full}\n", &filters(true));
-    let text = LISTS.iter().fold(text, |text, (word, of)| text.replace(word, &endings(of).join(", ")));
-    METHOD_LISTS
-        .iter()
-        .fold(text, |text, (word, of)| text.replace(word, &methods().names(|method| of(method))))
+    let text =
+        LISTS.iter().fold(text, |text, (word, is_listed)| text.replace(word, &endings(is_listed).join(", ")));
+    METHOD_LISTS.iter().fold(text, |text, (word, is_listed)| {
+        text.replace(word, &methods().names(|method| is_listed(method)))
+    })
 }
 
 #[cfg(test)]

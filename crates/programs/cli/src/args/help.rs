@@ -295,14 +295,14 @@ impl Page {
         let in_groups = |name: &str| self.groups.iter().any(|(_, names)| names.contains(&name));
         let listed = |name: &str| in_groups(name) || rows.iter().any(|row| row.0 == name);
         let own = |option: &&Arg| !option.is_global_set() && !option.is_positional();
-        let all: Vec<String> =
+        let options: Vec<String> =
             command.get_arguments().filter(own).map(|one| one.get_id().to_string()).collect();
-        let mut at = 0;
+        let mut order = 0;
         for (title, names) in self.groups {
             let names = names.iter().copied();
             let names = names.chain(rows.iter().filter(|row| row.1 == *title).map(|row| row.0));
             // Parameters of few methods follow the parameters of most, under the titles of their own table.
-            let others = all.iter().map(String::as_str).filter(|name| *title == METHOD && !listed(name));
+            let others = options.iter().map(String::as_str).filter(|name| *title == METHOD && !listed(name));
             for name in names.chain(others) {
                 command = command.mut_arg(name, |option| {
                     let option = match (listed(name), title.is_empty()) {
@@ -311,9 +311,9 @@ impl Page {
                         (false, _) => option,
                     };
                     let rare = rare(&option);
-                    option.display_order(at).hide_short_help(rare)
+                    option.display_order(order).hide_short_help(rare)
                 });
-                at += 1;
+                order += 1;
             }
         }
         let of_run = shared.iter().filter(|option| rare(option));

@@ -46,7 +46,7 @@ enum Outcome {
 pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
     let scans = scans(&args.scans)?;
     let outputs = outputs(&scans, &args.outputs)?;
-    let shard = args.shard.map_or((0, 1), |shard| (shard.number, shard.of));
+    let shard = args.shard.map_or((0, 1), |shard| (shard.number, shard.count));
     let chosen = scans.into_iter().zip(outputs).skip(shard.0).step_by(shard.1);
     let mut items: Vec<Item> =
         chosen.map(|(scan, outputs)| item(context, scan, outputs, &args.options)).collect::<Result<_>>()?;

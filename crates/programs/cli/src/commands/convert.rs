@@ -149,8 +149,8 @@ fn write<T: Pixel>(image: Image<T>, args: &Convert, mut options: io::WriteOption
     let mut left_out = io::write_image(&args.to, &image, &options)?;
     let keeps_time = to.is_none_or(|to| to.is_picture() || to.keeps(io::Property::RepetitionTime));
     if let Some(seconds) = options.repetition_time_s.filter(|_| !keeps_time && image.data().ndim() > 3) {
-        let of = io::endings(|format| format.keeps(io::Property::RepetitionTime)).join(", ");
-        left_out.push(format!("{seconds} s between repetitions is not written: {of} keeps it"));
+        let endings = io::endings(|format| format.keeps(io::Property::RepetitionTime)).join(", ");
+        left_out.push(format!("{seconds} s between repetitions is not written: {endings} keeps it"));
     }
     Ok(left_out)
 }

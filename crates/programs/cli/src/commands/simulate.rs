@@ -222,8 +222,8 @@ pub(crate) fn run(context: &Context, args: &Mri, paths: RunFiles) -> Result<()> 
 
 /// Records every option with the value that was used.
 fn parameters(recorder: &mut RunRecorder, options: &SimulateOptions) -> Result<()> {
-    if let serde_json::Value::Object(all) = serde_json::to_value(options)? {
-        for (name, value) in all {
+    if let serde_json::Value::Object(fields) = serde_json::to_value(options)? {
+        for (name, value) in fields {
             recorder.parameter(name.replace('_', " "), value);
         }
     }

@@ -66,8 +66,8 @@ pub(super) fn section(context: &Context, seed: u64, out: &mut Out<'_>) -> Result
     write(&folder.join("cone-true.nii.gz"), &truth)?;
     let scanned = Scanned { scan: &path, truth: &truth, grid, folder };
     let variation = TotalVariation { lambda: 1e-3, iterations: 40, ..TotalVariation::default() };
-    let (fdk, smeared) = reconstruct(context, &scanned, ("fdk", "FDK"), Fdk::default())?;
-    let (tv, volume) = reconstruct(context, &scanned, ("tv", "Total variation"), variation)?;
+    let (fdk, smeared) = reconstruct(context, &scanned, "fdk", "FDK", Fdk::default())?;
+    let (tv, volume) = reconstruct(context, &scanned, "tv", "Total variation", variation)?;
     let profiles = profiles([("true", &truth), ("FDK", &smeared), ("total variation", &volume)], voxel)?;
     let section = super::section(context, &STORY, &shown(&truth)?, [fdk, tv], out)?;
     let figures = pictures(context, volume, &grid, out)?;
@@ -90,7 +90,8 @@ fn write(path: &Path, image: &Image<f32>) -> Result<()> {
 fn reconstruct(
     context: &Context,
     &Scanned { scan: scan_path, truth, grid, folder }: &Scanned<'_>,
-    (name, title): (&'static str, &'static str),
+    name: &'static str,
+    title: &'static str,
     method: impl Method + 'static,
 ) -> Result<(Outcome, Image<f32>)> {
     let mut recorder = files::recorder(context);
@@ -142,11 +143,11 @@ fn profiles(images: [(&str, &Image<f32>); 3], voxel: f64) -> Result<LineChart> {
         ChartAxis::linear("Place", "mm"),
         ChartAxis::linear("Attenuation", "1/mm"),
     );
-    let place = |at: usize| (at as f64 + 0.5 - 0.5 * SIDE as f64) * voxel;
+    let place = |column: usize| (column as f64 + 0.5 - 0.5 * SIDE as f64) * voxel;
     images.into_iter().try_fold(chart, |chart, (name, image)| {
         let values = image.data().view().into_dimensionality::<Ix3>()?;
         let row = values.slice(s![SIDE / 2, SIDE / 2, ..]).to_owned();
-        let points = row.into_iter().enumerate().map(|(at, value)| (place(at), f64::from(value)));
+        let points = row.into_iter().enumerate().map(|(column, value)| (place(column), f64::from(value)));
         Ok(chart.series(Series::new(name, points)))
     })
 }

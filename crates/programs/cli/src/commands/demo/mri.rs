@@ -123,14 +123,20 @@ pub(super) fn section(context: &Context, case: &Case, out: &mut Out<'_>) -> Resu
     }));
     let truth = &simulation.truth;
     let [first, second] = match &simulation.field {
-        None => [("gridded", "Gridded", gridding), ("least-squares", "Least squares", least_squares)],
+        None => [
+            Reconstruction { name: "gridded", title: "Gridded", options: gridding },
+            Reconstruction { name: "least-squares", title: "Least squares", options: least_squares },
+        ],
         Some(field) => {
             let path = folder.join(format!("{name}-field.nii.gz"));
             let real = io::WriteOptions { values: Some(io::Values::Real), ..io::WriteOptions::default() };
             io::write_image(&path, field, &real)?;
             let field_map = Some(Arc::new(field.data().mapv(|v| v.re)));
             let corrected = ReconOptions { field_map, ..least_squares.clone() };
-            [("uncorrected", "Uncorrected", least_squares), ("corrected", "Corrected", corrected)]
+            [
+                Reconstruction { name: "uncorrected", title: "Uncorrected", options: least_squares },
+                Reconstruction { name: "corrected", title: "Corrected", options: corrected },
+            ]
         }
     };
     let scanned = Scanned { name, scan: &scan_path, truth, folder };
@@ -147,10 +153,18 @@ struct Scanned<'a> {
     folder: &'a Path,
 }
 
+/// A reconstruction of the scan, and how it is named.
+struct Reconstruction {
+    /// In the names of files.
+    name: &'static str,
+    title: &'static str,
+    options: ReconOptions,
+}
+
 fn reconstruct(
     context: &Context,
-    &Scanned { name: of, scan: scan_path, truth, folder }: &Scanned<'_>,
-    (name, title, options): (&'static str, &'static str, ReconOptions),
+    &Scanned { name: scan_name, scan: scan_path, truth, folder }: &Scanned<'_>,
+    Reconstruction { name, title, options }: Reconstruction,
 ) -> Result<Outcome> {
     let mut recorder = files::recorder(context);
     let monitor = Monitor::new(&context.console, None);
@@ -180,7 +194,7 @@ fn reconstruct(
     let image = Image::new(result.image, geometry)?;
 
     recorder.stage("write");
-    let path = folder.join(format!("{of}-{name}.nii.gz"));
+    let path = folder.join(format!("{scan_name}-{name}.nii.gz"));
     files::write_image(&path, &image, Default::default(), None)?;
     recorder.output(&path)?;
     recorder.stage("metrics");
@@ -198,7 +212,7 @@ fn reconstruct(
         recorder.note(note);
     }
     let record = recorder.finish(rayspin::device::cpu::peak_memory());
-    files::write_record(&folder.join(format!("{of}-{name}.json")), &record)?;
+    files::write_record(&folder.join(format!("{scan_name}-{name}.json")), &record)?;
     let errors = errors.borrow().clone();
     let chart = (!residuals.is_empty()).then(|| {
         let axes = (ChartAxis::linear("Iteration", ""), ChartAxis::log("Relative", ""));

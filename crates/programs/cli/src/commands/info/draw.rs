@@ -66,8 +66,8 @@ fn plane(sampled: &ArrayD<bool>) -> Result<(Array2<bool>, &'static str)> {
 /// The readouts of a trajectory, from the first (dark) to the last (bright); a second panel shows kx and kz
 /// of a volume.
 fn path(trajectory: &Trajectory) -> (Array3<u8>, String) {
-    let all = readouts(trajectory);
-    let shown = evenly_spaced(all.len(), SHOWN);
+    let readouts = readouts(trajectory);
+    let shown = evenly_spaced(readouts.len(), SHOWN);
     let reach = trajectory.extent().into_iter().fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let panels = if trajectory.dims() > 2 { 2 } else { 1 };
     let mut picture = Array3::from_shape_fn((SIDE, panels * SIDE, 3), |(_, _, channel)| BACK[channel]);
@@ -82,10 +82,10 @@ fn path(trajectory: &Trajectory) -> (Array3<u8>, String) {
             };
             [pixel(0), pixel(1 + panel)]
         };
-        for (at, &readout) in shown.iter().enumerate() {
-            let order = at as f32 / (shown.len().max(2) - 1) as f32;
+        for (index, &readout) in shown.iter().enumerate() {
+            let order = index as f32 / (shown.len().max(2) - 1) as f32;
             let colour = ColourMap::Inferno.colour(0.35 + 0.65 * order);
-            let samples = all[readout].clone();
+            let samples = readouts[readout].clone();
             if samples.len() == 1 {
                 canvas.dot(place(samples.start), colour);
             }
@@ -94,7 +94,7 @@ fn path(trajectory: &Trajectory) -> (Array3<u8>, String) {
             }
         }
     }
-    let some = match all.len() {
+    let some = match readouts.len() {
         count if count > shown.len() => format!("{} of {count} readouts", shown.len()),
         1 => "1 readout".into(),
         count => format!("{count} readouts"),
@@ -114,8 +114,8 @@ struct Canvas<'a> {
 impl Canvas<'_> {
     /// Lines through the centre of k-space.
     fn cross(&mut self) {
-        for at in 0..SIDE {
-            for place in [[at, SIDE / 2], [SIDE / 2, at]] {
+        for pixel in 0..SIDE {
+            for place in [[pixel, SIDE / 2], [SIDE / 2, pixel]] {
                 for (channel, &level) in AXIS.iter().enumerate() {
                     self.pixels[[place[0], place[1], channel]] = level;
                 }
@@ -128,7 +128,7 @@ impl Canvas<'_> {
         let (x, y) = (x - 0.5, y - 0.5);
         for (dx, dy) in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)] {
             let (column, row) = (x.floor() + dx, y.floor() + dy);
-            let inside = |at: f64| at >= 0.0 && at < SIDE as f64;
+            let inside = |coordinate: f64| coordinate >= 0.0 && coordinate < SIDE as f64;
             if !(inside(column) && inside(row)) {
                 continue;
             }

@@ -87,11 +87,11 @@ pub(super) struct Description {
 ///
 /// Errors: a file of no known format, or damaged; samples that do not fit the trajectory that is given.
 pub(super) fn describe(path: &Path, options: &ScanOptions) -> Result<Description> {
-    let mut found = examined(path, options)?;
-    for text in found.told.notes.iter_mut().chain(&mut found.told.warnings) {
+    let mut description = examined(path, options)?;
+    for text in description.told.notes.iter_mut().chain(&mut description.told.warnings) {
         *text = as_options(text).into_owned();
     }
-    Ok(found)
+    Ok(description)
 }
 
 fn examined(path: &Path, options: &ScanOptions) -> Result<Description> {
@@ -99,7 +99,7 @@ fn examined(path: &Path, options: &ScanOptions) -> Result<Description> {
     if Projections::are_in(path)? {
         let scan = Projections::open(path)?;
         let mut told = Described { format: Some(scan.kind()), ..Described::new(path) };
-        told.bytes = std::fs::metadata(&input.file).map(|found| found.len()).ok();
+        told.bytes = std::fs::metadata(&input.file).map(|metadata| metadata.len()).ok();
         told.ct = Some(CtScan::of(&scan));
         told.warnings = angle_notes(scan.angles());
         told.notes = scan.notes();
@@ -109,8 +109,8 @@ fn examined(path: &Path, options: &ScanOptions) -> Result<Description> {
     let header = io::describe(path)?;
     let held = io::names(path)?;
     let sizes =
-        io::parts(&input.file).into_iter().map(|part| std::fs::metadata(part).map(|found| found.len()));
-    let mut found = Description {
+        io::parts(&input.file).into_iter().map(|part| std::fs::metadata(part).map(|metadata| metadata.len()));
+    let mut description = Description {
         told: Described {
             format: Some(format.name),
             bytes: sizes.sum::<std::io::Result<u64>>().ok(),
@@ -123,20 +123,21 @@ fn examined(path: &Path, options: &ScanOptions) -> Result<Description> {
     let known = |name: &String| held.iter().any(|held| held.name == name.trim_end_matches(".npy"));
     let missing = format.reads_arrays() && input.name.as_ref().is_some_and(|name| !known(name));
     let choose = held.len() > 1 && input.name.is_none();
-    (found.told.named, found.told.names) = held.into_iter().map(|held| (held.what, held.name)).unzip();
+    (description.told.named, description.told.names) =
+        held.into_iter().map(|held| (held.what, held.name)).unzip();
     if choose {
-        return Ok(found);
+        return Ok(description);
     }
     if io::holds_scan(path)? {
-        found.scan(path, options)?;
+        description.scan(path, options)?;
     } else if format.reads_arrays() {
-        found.array(path, options, missing)?;
+        description.array(path, options, missing)?;
     } else if format.reads_images() {
-        found.told.image(path)?;
+        description.told.image(path)?;
     } else {
-        found.told.notes.push(unread(format).into());
+        description.told.notes.push(unread(format).into());
     }
-    Ok(found)
+    Ok(description)
 }
 
 impl Description {
@@ -331,14 +332,14 @@ impl Described {
         if let Some(facts) = &self.sampling {
             sampling(&mut rows, facts);
         }
-        if let Some(found) = &self.trajectory {
-            let numbers: Vec<String> = found.extent.iter().map(|k| format!("±{k:.4}")).collect();
-            let (points, axes) = (found.points, numbers.join(", "));
+        if let Some(trajectory) = &self.trajectory {
+            let numbers: Vec<String> = trajectory.extent.iter().map(|k| format!("±{k:.4}")).collect();
+            let (points, axes) = (trajectory.points, numbers.join(", "));
             row(&mut rows, "as trajectory", format!("{points} points, {axes} (x, y, z)"));
             row(
                 &mut rows,
                 "sampling",
-                format!("{}, {}", found.pattern.name(), count(found.readouts, "readout")),
+                format!("{}, {}", trajectory.pattern.name(), count(trajectory.readouts, "readout")),
             );
         }
         if let Some(image) = &self.image {

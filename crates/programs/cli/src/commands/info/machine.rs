@@ -202,7 +202,7 @@ fn gpus(context: &Context) -> (Vec<Gpu>, Option<String>) {
 }
 
 fn gpu(context: &Context, ordinal: usize) -> Gpu {
-    let mut found = Gpu {
+    let mut facts = Gpu {
         name: format!("cuda:{ordinal}"),
         description: None,
         error: None,
@@ -217,24 +217,24 @@ fn gpu(context: &Context, ordinal: usize) -> Gpu {
     let device = match Device::cuda(ordinal, context.device.host()) {
         Ok(device) => device,
         Err(error) => {
-            found.error = Some(error.to_string());
-            return found;
+            facts.error = Some(error.to_string());
+            return facts;
         }
     };
-    found.description = Some(device.describe());
-    let Backend::Cuda(gpu) = device.backend() else { return found };
+    facts.description = Some(device.describe());
+    let Backend::Cuda(gpu) = device.backend() else { return facts };
     let properties = gpu.properties();
     let (major, minor) = properties.capability;
-    found.compute_capability = Some([major, minor]);
-    found.driver = Some([properties.driver.0, properties.driver.1]);
-    found.memory_bytes = Some(properties.memory);
-    found.memory_available_bytes = gpu.memory_left().ok();
+    facts.compute_capability = Some([major, minor]);
+    facts.driver = Some([properties.driver.0, properties.driver.1]);
+    facts.memory_bytes = Some(properties.memory);
+    facts.memory_available_bytes = gpu.memory_left().ok();
     match rayspin::device::copy_bandwidth(&device) {
-        Ok(bandwidth) => found.copy_bytes_per_second = Some(bandwidth),
-        Err(error) => found.copy_error = Some(error.to_string()),
+        Ok(bandwidth) => facts.copy_bytes_per_second = Some(bandwidth),
+        Err(error) => facts.copy_error = Some(error.to_string()),
     }
-    found.limits = limits(&device);
-    found
+    facts.limits = limits(&device);
+    facts
 }
 
 fn precompiled() -> Precompiled {

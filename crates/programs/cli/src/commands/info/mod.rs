@@ -107,25 +107,27 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
         }
         return print(args, &told, &told.rows());
     }
-    let mut all = Vec::new();
+    let mut described = Vec::new();
     for path in &inputs.files {
-        let found = context.run(|| file::describe(path, &Default::default()));
-        all.push(found.map_or_else(|error| Described::broken(path, &error), |found| found.told));
+        let description = context.run(|| file::describe(path, &Default::default()));
+        described.push(
+            description.map_or_else(|error| Described::broken(path, &error), |description| description.told),
+        );
     }
     if args.json {
-        files::print(&serde_json::to_string_pretty(&all)?)?;
+        files::print(&serde_json::to_string_pretty(&described)?)?;
     } else {
-        for (at, told) in all.iter().enumerate() {
-            if at > 0 {
+        for (index, told) in described.iter().enumerate() {
+            if index > 0 {
                 files::print(&"")?;
             }
             print(args, told, &told.rows())?;
         }
     }
     inputs.say_left_out(context, "of no format that Rayspin knows");
-    let broken = all.iter().filter(|told| told.is_broken()).count();
+    let broken = described.iter().filter(|told| told.is_broken()).count();
     if broken > 0 {
-        let message = format!("{broken} of {} files cannot be described", all.len());
+        let message = format!("{broken} of {} files cannot be described", described.len());
         return Err(BadInput::new(message).hint("the lines named 'error' say why").into());
     }
     Ok(())
