@@ -5,7 +5,12 @@
 #define __CUDACC__ 1
 #define __CUDA_ARCH__ 900
 
+#ifdef EMU_COUNT
+// As a compiler for GPUs, which has one function of a kernel.
+#define __global__ __attribute__((flatten))
+#else
 #define __global__
+#endif
 #define __device__
 #define __host__
 #define __constant__
@@ -24,6 +29,18 @@
 #define blockIdx (emu_place.block)
 #define blockDim (emu_place.block_dim)
 #define gridDim (emu_place.grid_dim)
+#elif defined(EMU_COUNT)
+// They stay the same while a thread runs.
+namespace emu {
+static __attribute__((noinline, const)) EMU_PLUMBING Index thread_index() { return self->threads[self->running].index; }
+static __attribute__((noinline, const)) EMU_PLUMBING Index block_index() { return self->block; }
+static __attribute__((noinline, const)) EMU_PLUMBING Index block_size() { return self->block_dim; }
+static __attribute__((noinline, const)) EMU_PLUMBING Index grid_size() { return self->grid_dim; }
+}  // namespace emu
+#define threadIdx (emu::thread_index())
+#define blockIdx (emu::block_index())
+#define blockDim (emu::block_size())
+#define gridDim (emu::grid_size())
 #else
 #define threadIdx (emu::self->threads[emu::self->running].index)
 #define blockIdx (emu::self->block)
@@ -72,7 +89,8 @@ static inline uint64_t bits_of(T value) {
 enum Way { INDEX, UP, DOWN, XOR };
 
 template <Way WAY, class T>
-static inline T shuffle(int line, uint32_t mask, T value, int by, int width = 32) {
+static inline EMU_CALLED T shuffle(int line, uint32_t mask, T value, int by, int width = 32) {
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP, LANE, mask));
     int lane = (int)lane_of((unsigned)self->running), first = lane & ~(width - 1), last = first + width - 1;
     int source = WAY == INDEX  ? first + (by & (width - 1))
                  : WAY == UP   ? (lane - by < first ? lane : lane - by)
@@ -85,18 +103,20 @@ static inline T shuffle(int line, uint32_t mask, T value, int by, int width = 32
 }
 
 template <Exchange UNSIGNED, Exchange SIGNED>
-static inline unsigned reduce(int line, uint32_t mask, unsigned value) {
+static inline EMU_CALLED unsigned reduce(int line, uint32_t mask, unsigned value) {
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP, UNSIGNED, mask));
     return (unsigned)exchange(UNSIGNED, line, mask, value, 0);
 }
 template <Exchange UNSIGNED, Exchange SIGNED>
-static inline int reduce(int line, uint32_t mask, int value) {
+static inline EMU_CALLED int reduce(int line, uint32_t mask, int value) {
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP, SIGNED, mask));
     return (int)exchange(SIGNED, line, mask, (unsigned)value, 0);
 }
 
 }  // namespace emu
 
 // A warp need not be together: each lane may find itself alone.
-static inline unsigned __activemask() { return 1u << (emu::self->running % 32); }
+static inline EMU_PLUMBING unsigned __activemask() { return 1u << (emu::self->running % 32); }
 
 // Vectors.
 #define EMU_VECTORS(T, NAME, ALIGN2, ALIGN4)                                                                          \
@@ -127,7 +147,7 @@ struct dim3 {
 // Atomics. Blocks run on several threads of the host, so that these are atomic there too.
 namespace emu {
 template <class T, class F>
-static inline T change(T* at, F f) {
+static inline EMU_PLUMBING T change(T* at, F f) {
     T seen, next;
     __atomic_load(at, &seen, __ATOMIC_RELAXED);
     do {
@@ -140,22 +160,24 @@ struct Same {
     typedef T type;
 };
 }  // namespace emu
+#define EMU_ATOMIC EMU_TELL(emu_count_atomic(EMU_HERE, at, sizeof *at))
 #define EMU_ATOMICS(T)                                                                                                \
-    static inline T atomicAdd(T* at, T v) { return emu::change(at, [=](T o) { return (T)(o + v); }); }                \
-    static inline T atomicExch(T* at, T v) { return emu::change(at, [=](T) { return v; }); }
+    static inline EMU_CALLED T atomicAdd(T* at, T v) { EMU_ATOMIC; return emu::change(at, [=](T o) { return (T)(o + v); }); }                \
+    static inline EMU_CALLED T atomicExch(T* at, T v) { EMU_ATOMIC; return emu::change(at, [=](T) { return v; }); }
 EMU_ATOMICS(float)
 EMU_ATOMICS(double)
 #undef EMU_ATOMICS
 #define EMU_ATOMICS(T)                                                                                                \
-    static inline T atomicAdd(T* at, T v) { return __atomic_fetch_add(at, v, __ATOMIC_RELAXED); }                     \
-    static inline T atomicSub(T* at, T v) { return __atomic_fetch_sub(at, v, __ATOMIC_RELAXED); }                     \
-    static inline T atomicExch(T* at, T v) { return __atomic_exchange_n(at, v, __ATOMIC_RELAXED); }                   \
-    static inline T atomicAnd(T* at, T v) { return __atomic_fetch_and(at, v, __ATOMIC_RELAXED); }                     \
-    static inline T atomicOr(T* at, T v) { return __atomic_fetch_or(at, v, __ATOMIC_RELAXED); }                       \
-    static inline T atomicXor(T* at, T v) { return __atomic_fetch_xor(at, v, __ATOMIC_RELAXED); }                     \
-    static inline T atomicMin(T* at, T v) { return emu::change(at, [=](T o) { return v < o ? v : o; }); }             \
-    static inline T atomicMax(T* at, T v) { return emu::change(at, [=](T o) { return v > o ? v : o; }); }             \
-    static inline T atomicCAS(T* at, T seen, T next) {                                                                \
+    static inline EMU_CALLED T atomicAdd(T* at, T v) { EMU_ATOMIC; return __atomic_fetch_add(at, v, __ATOMIC_RELAXED); }                     \
+    static inline EMU_CALLED T atomicSub(T* at, T v) { EMU_ATOMIC; return __atomic_fetch_sub(at, v, __ATOMIC_RELAXED); }                     \
+    static inline EMU_CALLED T atomicExch(T* at, T v) { EMU_ATOMIC; return __atomic_exchange_n(at, v, __ATOMIC_RELAXED); }                   \
+    static inline EMU_CALLED T atomicAnd(T* at, T v) { EMU_ATOMIC; return __atomic_fetch_and(at, v, __ATOMIC_RELAXED); }                     \
+    static inline EMU_CALLED T atomicOr(T* at, T v) { EMU_ATOMIC; return __atomic_fetch_or(at, v, __ATOMIC_RELAXED); }                       \
+    static inline EMU_CALLED T atomicXor(T* at, T v) { EMU_ATOMIC; return __atomic_fetch_xor(at, v, __ATOMIC_RELAXED); }                     \
+    static inline EMU_CALLED T atomicMin(T* at, T v) { EMU_ATOMIC; return emu::change(at, [=](T o) { return v < o ? v : o; }); }             \
+    static inline EMU_CALLED T atomicMax(T* at, T v) { EMU_ATOMIC; return emu::change(at, [=](T o) { return v > o ? v : o; }); }             \
+    static inline EMU_CALLED T atomicCAS(T* at, T seen, T next) {                                                     \
+        EMU_ATOMIC;                                                                                                   \
         __atomic_compare_exchange_n(at, &seen, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);                      \
         return seen;                                                                                                  \
     }
@@ -164,10 +186,12 @@ EMU_ATOMICS(unsigned)
 EMU_ATOMICS(unsigned long long)
 EMU_ATOMICS(long long)
 #undef EMU_ATOMICS
-static inline unsigned atomicInc(unsigned* at, unsigned most) {
+static inline EMU_CALLED unsigned atomicInc(unsigned* at, unsigned most) {
+    EMU_ATOMIC;
     return emu::change(at, [=](unsigned o) { return o >= most ? 0u : o + 1; });
 }
-static inline unsigned atomicDec(unsigned* at, unsigned most) {
+static inline EMU_CALLED unsigned atomicDec(unsigned* at, unsigned most) {
+    EMU_ATOMIC;
     return emu::change(at, [=](unsigned o) { return o == 0 || o > most ? most : o - 1; });
 }
 // Of a vector each component by itself, as the hardware does.
@@ -179,9 +203,18 @@ template <class T>
 static inline T atomicAdd_block(T* at, typename emu::Same<T>::type v) { return atomicAdd(at, v); }
 template <class T>
 static inline T atomicAdd_system(T* at, typename emu::Same<T>::type v) { return atomicAdd(at, v); }
-static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline EMU_CALLED void __threadfence() {
+    EMU_TELL(emu_count_sync(EMU_HERE, emu::TOLD_FENCE, 0, 0));
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+static inline EMU_CALLED void __threadfence_block() {
+    EMU_TELL(emu_count_sync(EMU_HERE, emu::TOLD_FENCE, 0, 0));
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+static inline EMU_CALLED void __threadfence_system() {
+    EMU_TELL(emu_count_sync(EMU_HERE, emu::TOLD_FENCE, 0, 0));
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
 
 // Loads and stores with a wish about caches.
 #define EMU_LOAD(NAME)                                                                                                \
@@ -316,7 +349,7 @@ static inline double __hiloint2double(int hi, int lo) {
 // Conversions: out of range to the nearest number there is, NaN to 0, as the hardware does.
 namespace emu {
 template <class I, class F>
-static inline I whole(F v) {
+static inline EMU_CALLED I whole(F v) {
     constexpr int BITS = sizeof(I) * 8 - ((I)-1 < (I)0);
     const F end = (F)2 * (F)(1ull << (BITS - 1));
     const I most = (I)(~0ull >> (64 - BITS)), least = (I)-1 < (I)0 ? (I)(-most - 1) : (I)0;
@@ -350,7 +383,7 @@ static inline float __double2float_rn(double v) { return (float)v; }
 
 // Arithmetic with a stated rounding; out of line, so that the compiler joins none with another.
 #define EMU_ROUNDED(NAME, T, EXPRESSION)                                                                              \
-    static __attribute__((noinline)) T NAME(T a, T b) { return EXPRESSION; }
+    static __attribute__((noinline)) EMU_PLUMBING T NAME(T a, T b) { return EXPRESSION; }
 EMU_ROUNDED(__fadd_rn, float, a + b)
 EMU_ROUNDED(__fsub_rn, float, a - b)
 EMU_ROUNDED(__fmul_rn, float, a * b)
@@ -372,11 +405,11 @@ static inline float __frsqrt_rn(float v) { return (float)(1.0 / __builtin_sqrt((
 static inline float rsqrtf(float v) { return 1.0f / __builtin_sqrtf(v); }
 static inline double rsqrt(double v) { return 1.0 / __builtin_sqrt(v); }
 static inline float rsqrt(float v) { return rsqrtf(v); }
-static inline float __saturatef(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v; }
+static inline EMU_CALLED float __saturatef(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v; }
 static inline float saturate(float v) { return __saturatef(v); }
 namespace emu {
 // sin(πv) and cos(πv), exact at multiples of ½.
-static inline void sincos_pi(double v, double* s, double* c) {
+static inline EMU_CALLED void sincos_pi(double v, double* s, double* c) {
     double turns = v - 2 * __builtin_rint(v / 2);
     double quarter = __builtin_rint(2 * turns), rest = (turns - quarter / 2) * 3.14159265358979323846;
     double a = __builtin_sin(rest), b = __builtin_cos(rest);
@@ -423,7 +456,7 @@ static inline double rhypot(double a, double b) { return 1.0 / hypot(a, b); }
 static inline float rcbrtf(float v) { return 1.0f / cbrtf(v); }
 namespace emu {
 // Modified Bessel functions of the first kind, order 0 and 1: Σ (v²/4)ᵏ / (k! (k + order)!).
-static inline double bessel_i(double v, int order) {
+static inline EMU_CALLED double bessel_i(double v, int order) {
     double quarter = v * v / 4, term = order ? v / 2 : 1, sum = term;
     for (int k = 1; k < 1000 && term > sum * 1e-17; k++) {
         term *= quarter / ((double)k * (k + order));
@@ -437,4 +470,4 @@ static inline double cyl_bessel_i1(double v) { return copysign(emu::bessel_i(fab
 static inline float cyl_bessel_i0f(float v) { return (float)cyl_bessel_i0(v); }
 static inline float cyl_bessel_i1f(float v) { return (float)cyl_bessel_i1(v); }
 
-static inline long long clock64() { return (long long)emu::self->serial; }
+static inline EMU_CALLED long long clock64() { return (long long)emu::self->serial; }

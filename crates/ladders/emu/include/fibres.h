@@ -77,7 +77,29 @@ emu_switch_stack:
 #define EMU_UCONTEXT 1
 #endif
 
+// A program whose accesses are counted (counting.cc) tells of them; what serves to run it does not.
+#ifdef EMU_COUNT
+#define EMU_PLUMBING __attribute__((no_sanitize_thread, no_sanitize_coverage))
+#define EMU_CALLED __attribute__((noinline)) EMU_PLUMBING
+#define EMU_TELL(call) call
+extern "C" {
+__attribute__((visibility("hidden"))) void emu_count_atomic(const void* code, const void* at, unsigned size);
+__attribute__((visibility("hidden"))) void emu_count_texel(const void* code, const void* at, unsigned size);
+__attribute__((visibility("hidden"))) void emu_count_sync(const void* code, unsigned kind, unsigned how, uint32_t mask);
+__attribute__((visibility("hidden"))) void emu_count_shared(const void* begin, size_t bytes, const char* name);
+extern __attribute__((visibility("hidden"))) const int* emu_count_running;
+}
+#else
+#define EMU_PLUMBING
+#define EMU_CALLED
+#define EMU_TELL(call) ((void)0)
+#endif
+#define EMU_HERE __builtin_return_address(0)
+
 namespace emu {
+
+// As in counting.cc.
+enum Told : unsigned { TOLD_BARRIER = 5, TOLD_WARP = 6, TOLD_FENCE = 7 };
 
 struct Index {
     unsigned x, y, z;
@@ -86,6 +108,8 @@ struct Index {
 // As in Rust.
 struct Launch {
     uint32_t blocks[3], threads[3], shared;
+    // The number behind the last block to run.
+    uint64_t until;
 };
 
 enum : unsigned {
@@ -180,9 +204,9 @@ static thread_local Workspace* self;
 
 // Which thread a fibre runs changes under the compiler's eyes only here.
 #ifdef EMU_UCONTEXT
-static void to_scheduler(Fibre* fibre) { swapcontext(&fibre->context, &self->scheduler_context); }
-static void run_fibre();
-static void to_fibre(Fibre* fibre) {
+static EMU_PLUMBING void to_scheduler(Fibre* fibre) { swapcontext(&fibre->context, &self->scheduler_context); }
+static EMU_PLUMBING void run_fibre();
+static EMU_PLUMBING void to_fibre(Fibre* fibre) {
     if (!fibre->pointer) {
         getcontext(&fibre->context);
         fibre->context.uc_stack.ss_sp = fibre->stack + 16;
@@ -195,9 +219,9 @@ static void to_fibre(Fibre* fibre) {
 }
 #else
 extern "C" __attribute__((visibility("hidden"))) void switch_stack(void** from, void* to) asm("emu_switch_stack");
-static void run_fibre();
-static void to_scheduler(Fibre* fibre) { switch_stack(&fibre->pointer, self->scheduler); }
-static void to_fibre(Fibre* fibre) {
+static EMU_PLUMBING void run_fibre();
+static EMU_PLUMBING void to_scheduler(Fibre* fibre) { switch_stack(&fibre->pointer, self->scheduler); }
+static EMU_PLUMBING void to_fibre(Fibre* fibre) {
     if (!fibre->pointer) {
         // As if run_fibre had been called: on x86-64 the return address lies just below a multiple of 16.
         void** top = (void**)(((uintptr_t)fibre->stack + STACK - 64) & ~(uintptr_t)15);
@@ -210,9 +234,9 @@ static void to_fibre(Fibre* fibre) {
 }
 #endif
 
-static unsigned lane_of(unsigned thread) { return thread % 32; }
+static EMU_PLUMBING unsigned lane_of(unsigned thread) { return thread % 32; }
 
-static void write_message(Workspace* w, const char* text, int thread) {
+static EMU_PLUMBING void write_message(Workspace* w, const char* text, int thread) {
     Index b = w->block;
     int n = snprintf(w->message, MESSAGE, "block (%u, %u, %u)", b.x, b.y, b.z);
     if (thread >= 0 && n < (int)MESSAGE) {
@@ -224,27 +248,27 @@ static void write_message(Workspace* w, const char* text, int thread) {
 }
 
 // Ends the block: its fibres are left where they are.
-[[noreturn]] static __attribute__((noinline)) void fail(const char* text) {
+[[noreturn]] static __attribute__((noinline)) EMU_PLUMBING void fail(const char* text) {
     Workspace* w = self;
     if (!w->failed) write_message(w, text, w->running);
     to_scheduler(w->threads[w->running].fibre);
     __builtin_unreachable();
 }
 
-static void make_ready(Workspace* w, unsigned thread) {
+static EMU_PLUMBING void make_ready(Workspace* w, unsigned thread) {
     w->threads[thread].state = READY;
     w->ready[(w->ready_head + w->ready_count++) % MOST_THREADS] = (uint16_t)thread;
 }
 
 // Waits until another makes this thread ready.
-static void wait(Workspace* w, State state) {
+static EMU_PLUMBING void wait(Workspace* w, State state) {
     Thread* t = &w->threads[w->running];
     t->state = state;
     to_scheduler(t->fibre);
 }
 
 // Lets all who wait at the barrier go on, except `but`.
-static void release_barrier(Workspace* w, int but) {
+static EMU_PLUMBING void release_barrier(Workspace* w, int but) {
     uint64_t sum = 0;
     unsigned seen = 0;
     for (unsigned i = 0; i < w->count; i++) {
@@ -263,7 +287,8 @@ static void release_barrier(Workspace* w, int but) {
     w->at_barrier = 0;
 }
 
-static __attribute__((noinline)) int barrier(Barrier kind, int line, bool value) {
+static __attribute__((noinline)) EMU_PLUMBING int barrier(Barrier kind, int line, bool value) {
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_BARRIER, kind, 0xffffffffu));
     Workspace* w = self;
     Thread* t = &w->threads[w->running];
     if (w->at_barrier == 0) {
@@ -288,7 +313,7 @@ static __attribute__((noinline)) int barrier(Barrier kind, int line, bool value)
 }
 
 // Completes the exchange that `thread` waits in, when all its living lanes have come.
-static bool complete_exchange(Workspace* w, unsigned thread, int but) {
+static EMU_PLUMBING bool complete_exchange(Workspace* w, unsigned thread, int but) {
     unsigned first = thread - lane_of(thread);
     Thread* lanes = w->threads + first;
     Thread* me = &w->threads[thread];
@@ -344,8 +369,9 @@ static bool complete_exchange(Workspace* w, unsigned thread, int but) {
     return true;
 }
 
-static __attribute__((noinline)) uint64_t exchange(Exchange kind, int line, uint32_t mask, uint64_t operand,
+static __attribute__((noinline)) EMU_PLUMBING uint64_t exchange(Exchange kind, int line, uint32_t mask, uint64_t operand,
                                                    uint32_t source) {
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP, kind, mask));
     Workspace* w = self;
     unsigned thread = (unsigned)w->running;
     Thread* t = &w->threads[thread];
@@ -365,7 +391,7 @@ static __attribute__((noinline)) uint64_t exchange(Exchange kind, int line, uint
 }
 
 // Gives the others a turn: for threads that wait for another's write.
-static __attribute__((noinline)) void yield() {
+static __attribute__((noinline)) EMU_PLUMBING void yield() {
     Workspace* w = self;
     Thread* t = &w->threads[w->running];
     make_ready(w, (unsigned)w->running);
@@ -373,7 +399,7 @@ static __attribute__((noinline)) void yield() {
 }
 
 // A thread that has ended is no longer waited for.
-static void end_thread(Workspace* w, unsigned thread) {
+static EMU_PLUMBING void end_thread(Workspace* w, unsigned thread) {
     w->threads[thread].state = DONE;
     w->alive--;
     if (w->at_barrier > 0 && w->at_barrier == w->alive) release_barrier(w, -1);
@@ -383,7 +409,7 @@ static void end_thread(Workspace* w, unsigned thread) {
     }
 }
 
-static void run_fibre() {
+static EMU_PLUMBING void run_fibre() {
     for (;;) {
         Workspace* w = self;
         Fibre* fibre = w->threads[w->running].fibre;
@@ -404,7 +430,7 @@ static void run_fibre() {
     }
 }
 
-static bool make_fibre(Workspace* w) {
+static EMU_PLUMBING bool make_fibre(Workspace* w) {
     Fibre* fibre = &w->fibres[w->made];
     fibre->stack = (unsigned char*)malloc(STACK);
     if (!fibre->stack) {
@@ -417,7 +443,7 @@ static bool make_fibre(Workspace* w) {
     return true;
 }
 
-static void resume(Workspace* w, unsigned thread) {
+static EMU_PLUMBING void resume(Workspace* w, unsigned thread) {
     Thread* t = &w->threads[thread];
     t->state = RUNNING;
     w->running = (int)thread;
@@ -432,7 +458,7 @@ static void resume(Workspace* w, unsigned thread) {
 }
 
 // Those who can never go on, by where they wait.
-static void report_deadlock(Workspace* w) {
+static EMU_PLUMBING void report_deadlock(Workspace* w) {
     char text[MESSAGE - 100];
     int n = snprintf(text, sizeof text, "no thread can go on:");
     for (unsigned from = 0, groups = 0; from < w->count && groups < 4; from++) {
@@ -457,14 +483,14 @@ static void report_deadlock(Workspace* w) {
     write_message(w, text, -1);
 }
 
-static bool intact(const unsigned char* fence) {
+static EMU_PLUMBING bool intact(const unsigned char* fence) {
     for (unsigned i = 0; i < FENCE; i += 4) {
         if (__builtin_memcmp(fence + i, &FENCE_MARK, 4) != 0) return false;
     }
     return true;
 }
 
-static unsigned char* take_shared(Workspace* w, size_t bytes, const char* name) {
+static EMU_PLUMBING unsigned char* take_shared(Workspace* w, size_t bytes, const char* name) {
     size_t from = (w->arena_used + 127) / 128 * 128;
     w->shared_used += bytes;
     if (w->shared_used > SHARED || from + bytes + FENCE > ARENA || w->array_count == MOST_ARRAYS) return nullptr;
@@ -473,6 +499,7 @@ static unsigned char* take_shared(Workspace* w, size_t bytes, const char* name) 
     __builtin_memset(begin, 0xFF, bytes);
     for (unsigned i = 0; i < FENCE; i += 4) __builtin_memcpy(begin + bytes + i, &FENCE_MARK, 4);
     w->arrays[w->array_count++] = Array{begin, bytes, name};
+    EMU_TELL(emu_count_shared(begin, bytes, name));
     w->arena_used = from + bytes + FENCE;
     return begin;
 }
@@ -483,7 +510,7 @@ struct Slot {
     void* at;
 };
 
-static void* shared_array(Slot& slot, size_t bytes, const char* name) {
+static EMU_PLUMBING void* shared_array(Slot& slot, size_t bytes, const char* name) {
     Workspace* w = self;
     if (slot.serial != w->serial) {
         slot.at = take_shared(w, bytes, name);
@@ -493,9 +520,9 @@ static void* shared_array(Slot& slot, size_t bytes, const char* name) {
     return slot.at;
 }
 
-static void* dynamic_shared() { return self->arena; }
+static EMU_PLUMBING void* dynamic_shared() { return self->arena; }
 
-static void run_block(Workspace* w, uint64_t number) {
+static EMU_PLUMBING void run_block(Workspace* w, uint64_t number) {
     const uint32_t* blocks = w->launch.blocks;
     w->block = Index{(unsigned)(number % blocks[0]), (unsigned)(number / blocks[0] % blocks[1]),
                      (unsigned)(number / blocks[0] / blocks[1])};
@@ -549,10 +576,11 @@ static void run_block(Workspace* w, uint64_t number) {
 
 // Runs blocks, whose numbers it takes from `next`, until none is left or `stop` is set. Returns 0, or 1 with
 // a message.
-static int run_blocks(Workspace* w, void (*call)(void**), void (*whole)(void**), void** arguments, const Launch* launch,
+static EMU_PLUMBING int run_blocks(Workspace* w, void (*call)(void**), void (*whole)(void**), void** arguments, const Launch* launch,
                       uint64_t* next, int* stop, char* message) {
     static uint64_t serials;
     self = w;
+    EMU_TELL(emu_count_running = &w->running);
     w->launch = *launch;
     w->call = call;
     w->whole = whole;
@@ -571,10 +599,9 @@ static int run_blocks(Workspace* w, void (*call)(void**), void (*whole)(void**),
         w->fibres[i].pointer = nullptr;
         w->idle[w->idle_count++] = (uint16_t)(w->made - 1 - i);
     }
-    uint64_t total = (uint64_t)launch->blocks[0] * launch->blocks[1] * launch->blocks[2];
     while (!__atomic_load_n(stop, __ATOMIC_RELAXED)) {
         uint64_t number = __atomic_fetch_add(next, 1, __ATOMIC_RELAXED);
-        if (number >= total) break;
+        if (number >= launch->until) break;
         w->serial = 1 + __atomic_fetch_add(&serials, 1, __ATOMIC_RELAXED);
         run_block(w, number);
         if (w->failed) {
@@ -586,7 +613,7 @@ static int run_blocks(Workspace* w, void (*call)(void**), void (*whole)(void**),
     return 0;
 }
 
-static Workspace* new_workspace() {
+static EMU_PLUMBING Workspace* new_workspace() {
     Workspace* w = (Workspace*)calloc(1, sizeof(Workspace));
     if (!w) return nullptr;
     w->arena = (unsigned char*)aligned_alloc(1024, (ARENA + 1023) / 1024 * 1024);
@@ -597,7 +624,7 @@ static Workspace* new_workspace() {
     return w;
 }
 
-static void delete_workspace(Workspace* w) {
+static EMU_PLUMBING void delete_workspace(Workspace* w) {
     for (unsigned i = 0; i < w->made; i++) free(w->fibres[i].stack);
     free(w->arena);
     free(w->kept);
@@ -610,7 +637,7 @@ struct Kept {
     Kept() : used(self->kept_used) {}
     ~Kept() { self->kept_used = used; }
 };
-static void* keep(size_t bytes) {
+static EMU_PLUMBING void* keep(size_t bytes) {
     Workspace* w = self;
     // Pages that are never written take no memory.
     if (!w->kept) w->kept = (unsigned char*)aligned_alloc(64, KEPT);
@@ -622,12 +649,12 @@ static void* keep(size_t bytes) {
     w->kept_used += bytes;
     return w->kept + (w->kept_used - bytes);
 }
-static bool any(const unsigned char* live, unsigned count) {
+static EMU_PLUMBING bool any(const unsigned char* live, unsigned count) {
     for (unsigned i = 0; i < count; i++)
         if (live[i]) return true;
     return false;
 }
-static void disagree(const char* condition) {
+static EMU_PLUMBING void disagree(const char* condition) {
     char text[300];
     snprintf(text, sizeof text, "threads take different ways to a barrier: %s", condition);
     write_message(self, text, -1);
@@ -651,7 +678,7 @@ static void call_kernel(void (*kernel)(A...), void** arguments) {
     call_numbered(kernel, arguments, typename Count<sizeof...(A)>::type());
 }
 // The same where the kernel is given its place.
-static inline Place here() {
+static inline EMU_PLUMBING Place here() {
     Workspace* w = self;
     return Place{w->threads[w->running].index, w->block, w->block_dim, w->grid_dim};
 }

@@ -23,7 +23,7 @@ struct Channels<float2> {
 };
 
 // The texel that counts for index i of n, or -1.
-static inline long long texel_of(long long i, long long n, uint32_t outside) {
+static inline EMU_PLUMBING long long texel_of(long long i, long long n, uint32_t outside) {
     if (i >= 0 && i < n) return i;
     switch (outside) {
         case CLAMP: return i < 0 ? 0 : n - 1;
@@ -33,7 +33,7 @@ static inline long long texel_of(long long i, long long n, uint32_t outside) {
     }
 }
 
-static inline double texel(const Texture& t, const long long* at, int channel) {
+static inline EMU_PLUMBING double texel(const Texture& t, const long long* at, int channel) {
     unsigned long long place = ((unsigned long long)at[2] * t.size[1] + at[1]) * t.size[0] + at[0];
     switch (t.kind) {
         case 0: return ((const float*)t.texels)[place];
@@ -42,9 +42,14 @@ static inline double texel(const Texture& t, const long long* at, int channel) {
     }
 }
 
+static inline EMU_PLUMBING const void* texel_place(const Texture& t, const long long* at) {
+    unsigned long long place = ((unsigned long long)at[2] * t.size[1] + at[1]) * t.size[0] + at[0];
+    return (const char*)t.texels + place * (t.kind == 2 ? 1 : t.kind == 1 ? 8 : 4);
+}
+
 // `axes` coordinates; `layer` where there are layers.
 template <class T>
-static T sample(cudaTextureObject_t object, int axes, const float* where, int layer) {
+static EMU_CALLED T sample(cudaTextureObject_t object, int axes, const float* where, int layer) {
     const Texture& t = *(const Texture*)object;
     if ((t.layered != 0) != (layer >= 0)) fail("a texture with layers is read without, or the other way");
     if (Channels<T>::COUNT == 2 && t.kind != 1) fail("float2 of a texture of single numbers");
@@ -75,6 +80,7 @@ static T sample(cudaTextureObject_t object, int axes, const float* where, int la
         }
         if (layer >= 0) at[2] = texel_of(layer, t.size[2], CLAMP);
         if (!inside || weight == 0) continue;
+        EMU_TELL(emu_count_texel(EMU_HERE, texel_place(t, at), t.kind == 2 ? 1 : t.kind == 1 ? 8 : 4));
         for (int c = 0; c < Channels<T>::COUNT; c++) sum[c] += weight * texel(t, at, c);
     }
     return Channels<T>::of(sum);

@@ -11,6 +11,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Program;
 use rayspin_device::private;
 
+use crate::counting::assembly::with_blocks;
 use crate::lock;
 use crate::loops::Loops;
 use crate::split::split;
@@ -23,12 +24,24 @@ pub(crate) struct Compiler {
     version: String,
     flags: Vec<&'static str>,
     loops: bool,
+    counting: bool,
     /// `None` if the user has no cache folder.
     cache: Option<PathBuf>,
 }
 
 /// Bytes of the hash at the end of a library. It covers the library's key and all bytes before.
 const HASH: usize = 32;
+/// The runtime of counting, and what a program for it is compiled with: at `-O1` a block of the source stays a
+/// block, and without `-ftree-sra` the copy of a vector stays one access.
+const RUNTIME: &str = include_str!("../include/counting.cc");
+const COUNTING: [&str; 6] = [
+    "-O1",
+    "-fno-tree-sra",
+    "-fsanitize=thread",
+    "-fsanitize-coverage=trace-pc",
+    "--param=tsan-distinguish-volatile=1",
+    "-g",
+];
 
 impl Compiler {
     /// Finds `$CXX`, or else g++, c++ or clang++. Errors: none of them runs.
@@ -77,7 +90,7 @@ impl Compiler {
         } else {
             flags.push("-fcf-protection=none");
         }
-        Some(Self { path, version, flags, loops: false, cache: folder() })
+        Some(Self { path, version, flags, loops: false, counting: false, cache: folder() })
     }
 
     /// The same compiler with another cache folder.
@@ -101,16 +114,64 @@ impl Compiler {
         self
     }
 
+    /// The same compiler without the instructions of this machine's processor: it gives the same results on
+    /// every machine.
+    pub(crate) fn portable(mut self) -> Self {
+        self.flags.retain(|flag| !flag.starts_with("-mavx") && *flag != "-mfma");
+        self
+    }
+
+    /// The same compiler for programs that tell of each access and each block of code.
+    ///
+    /// Errors: a compiler that is not GCC 12 or newer, whose code would be counted in another way.
+    pub(crate) fn counting(self) -> Result<Self> {
+        if !self.counts() {
+            return Err(Error::Device {
+                what: "counting".to_owned(),
+                detail: format!("it needs g++ 12 or newer, found {}: name one with CXX", self.version),
+            });
+        }
+        let mut own = self.portable();
+        own.counting = true;
+        own.flags.retain(|&flag| flag != "-O2");
+        own.flags.extend(COUNTING);
+        Ok(own)
+    }
+
+    /// The compiler that [`Compiler::counting`] was made of, with the same arithmetic.
+    pub(crate) fn uncounted(&self) -> Self {
+        let mut own = self.clone();
+        own.counting = false;
+        own.flags.retain(|flag| !COUNTING.contains(flag));
+        own.flags.push("-O2");
+        own
+    }
+
+    /// The first line that the compiler says of itself.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn counts(&self) -> bool {
+        let number = self.version.split_whitespace().rev().find_map(|word| {
+            let (major, rest) = word.split_once('.')?;
+            rest.contains('.').then(|| major.parse::<u32>().ok())?
+        });
+        !self.version.contains("clang") && number.is_some_and(|major| major >= 12)
+    }
+
     /// The library of `program`. Compiles it if it is not in the cache.
     ///
     /// Errors: the compiler's message.
     pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
         if !self.loops {
-            return self.make(program, &translate(program, None)?).map_err(|failure| failure.of(program));
+            return self
+                .make(program, &translate(program, None, self.counting)?)
+                .map_err(|failure| failure.of(program));
         }
         let (plain, mut ways) = self.ways(program)?;
         loop {
-            match self.make(&plain, &translate(&plain, Some(&ways))?) {
+            match self.make(&plain, &translate(&plain, Some(&ways), false)?) {
                 Ok(path) => return Ok(path),
                 Err(failure) => {
                     // A kernel whose loops do not compile runs as written.
@@ -163,7 +224,8 @@ impl Compiler {
     fn make(&self, program: &Program, text: &str) -> std::result::Result<PathBuf, Failure> {
         static BUSY: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
         let mut hasher = blake3::Hasher::new();
-        for part in [text, &self.version, &self.flags.join(" ")] {
+        let runtime = if self.counting { RUNTIME } else { "" };
+        for part in [text, &self.version, &self.flags.join(" "), runtime] {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
@@ -184,17 +246,61 @@ impl Compiler {
         Ok(path)
     }
 
+    /// The program as assembly with a table of its blocks, linked with the runtime and without a sanitizer's.
+    fn compile_counting(
+        &self,
+        source: &Path,
+        folder: &Path,
+        part: &Path,
+        run: impl Fn(&mut Command) -> std::result::Result<(), Failure>,
+    ) -> std::result::Result<(), Failure> {
+        let (assembly, runtime) = (private::temporary(folder, "s"), private::temporary(folder, "cc"));
+        let made = (|| {
+            let flags = self.flags.iter().filter(|&&flag| flag != "-shared");
+            run(Command::new(&self.path).args(flags).arg("-S").arg("-o").arg(&assembly).arg(source))?;
+            let text = std::fs::read_to_string(&assembly).map_err(io("reading", &assembly))?;
+            std::fs::write(&assembly, with_blocks(&text)).map_err(io("writing", &assembly))?;
+            std::fs::write(&runtime, RUNTIME).map_err(io("writing", &runtime))?;
+            let link = [
+                "-std=c++17",
+                "-O2",
+                "-shared",
+                "-fPIC",
+                "-fvisibility=hidden",
+                "-fno-exceptions",
+                "-fno-rtti",
+            ];
+            run(Command::new(&self.path)
+                .args(link)
+                .args(["-w", "-fno-stack-protector", "-fno-gnu-unique", "-x", "assembler"])
+                .arg(&assembly)
+                .args(["-x", "c++"])
+                .arg(&runtime)
+                .arg("-o")
+                .arg(part)
+                .arg("-lm"))
+        })();
+        let _ = std::fs::remove_file(&assembly);
+        let _ = std::fs::remove_file(&runtime);
+        made
+    }
+
     fn compile(&self, text: &str, folder: &Path, path: &Path, key: &str) -> std::result::Result<(), Failure> {
         let failed = |words: String| Failure { words };
         let (source, part) = (private::temporary(folder, "cc"), private::temporary(folder, "so"));
         std::fs::write(&source, text).map_err(io("writing", &source))?;
-        let told =
-            Command::new(&self.path).args(&self.flags).arg("-o").arg(&part).arg(&source).arg("-lm").output();
-        let told = told.map_err(io("running", &self.path))?;
-        if !told.status.success() {
+        let run = |command: &mut Command| -> std::result::Result<(), Failure> {
+            let told = command.output().map_err(io("running", &self.path))?;
+            if told.status.success() {
+                return Ok(());
+            }
             let _ = std::fs::remove_file(&part);
-            let words = String::from_utf8_lossy(&told.stderr);
-            return Err(failed(format!("{}\n{words}", source.display())));
+            Err(failed(format!("{}\n{}", source.display(), String::from_utf8_lossy(&told.stderr))))
+        };
+        if self.counting {
+            self.compile_counting(&source, folder, &part, run)?;
+        } else {
+            run(Command::new(&self.path).args(&self.flags).arg("-o").arg(&part).arg(&source).arg("-lm"))?;
         }
         let _ = std::fs::remove_file(&source);
         let code = std::fs::read(&part);

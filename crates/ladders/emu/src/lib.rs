@@ -4,6 +4,7 @@
 
 mod compile;
 mod copy_streams;
+pub mod counting;
 mod coverage;
 mod faulty;
 mod fft;
@@ -18,6 +19,7 @@ mod words;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -80,6 +82,12 @@ struct Inner {
     ran: Mutex<BTreeMap<String, How>>,
     /// Addresses and bytes of the loaded programs' variables.
     variables: Mutex<Vec<(u64, u64)>>,
+    /// Addresses of the textures' memory.
+    textures: Mutex<Vec<u64>>,
+    /// What launches did, where they are counted.
+    counts: Option<Mutex<Vec<counting::Counts>>>,
+    /// Set while launches are not counted.
+    uncounted: AtomicBool,
     /// Held while work is done, so that work is done in order.
     order: Mutex<Order>,
     /// Copies that nothing has waited for.
@@ -139,6 +147,9 @@ impl Emulator {
                 workspaces: module::Workspaces::default(),
                 ran: Mutex::default(),
                 variables: Mutex::default(),
+                textures: Mutex::default(),
+                counts: None,
+                uncounted: AtomicBool::new(false),
                 order: Mutex::default(),
                 copies: Mutex::default(),
             }),
@@ -157,17 +168,37 @@ impl Emulator {
         if loops {
             compiler = compiler.with_loops();
         }
-        let inner = Inner {
-            heap: Mutex::new(Heap::new(self.inner.properties.memory)),
-            properties: self.inner.properties.clone(),
-            pool: pool(threads)?,
-            workspaces: module::Workspaces::default(),
-            ran: Mutex::default(),
-            variables: Mutex::default(),
-            order: Mutex::default(),
-            copies: Mutex::default(),
-        };
+        let inner = self.inner.afresh(pool(threads)?, None);
         Ok(Self { compiler, programs: self.programs, inner: Arc::new(inner) })
+    }
+
+    /// The same emulator, which counts what kernels do ([`counting`]), with compiled libraries cached in the
+    /// folder `cache`. Blocks run in order on one thread, without the special instructions of this processor:
+    /// one version of the compiler gives the same numbers on every machine. Errors: the compiler is not GCC 12
+    /// or newer; the thread pool cannot be started.
+    pub fn counting(self, cache: Option<PathBuf>) -> Result<Self> {
+        let mut compiler = self.compiler;
+        if let Some(cache) = cache {
+            compiler = compiler.keeping(cache);
+        }
+        let inner = self.inner.afresh(pool(1)?, Some(Mutex::default()));
+        Ok(Self { compiler: compiler.counting()?, programs: self.programs, inner: Arc::new(inner) })
+    }
+
+    /// Counts launches from now on, or runs them without; it counts at first.
+    pub fn count(&self, on: bool) {
+        self.inner.uncounted.store(!on, Ordering::SeqCst);
+    }
+
+    /// What kernels did since the last call, in the order of their first launches; launches of one kernel with
+    /// one grid are one. Empty unless the emulator counts.
+    pub fn take_counts(&self) -> Vec<counting::Counts> {
+        self.inner.counts.as_ref().map(|counts| std::mem::take(&mut *lock(counts))).unwrap_or_default()
+    }
+
+    /// What the compiler says of itself.
+    pub fn compiler(&self) -> &str {
+        self.compiler.version()
     }
 
     /// The kernels that ran since the last call, and how they ran.
@@ -232,6 +263,23 @@ pub fn null_driver(capability: (u32, u32), shared_per_block: u32, compiles: bool
 }
 
 impl Inner {
+    /// The same processor with nothing in its memory.
+    fn afresh(&self, pool: rayon::ThreadPool, counts: Option<Mutex<Vec<counting::Counts>>>) -> Self {
+        Self {
+            heap: Mutex::new(Heap::new(self.properties.memory)),
+            properties: self.properties.clone(),
+            pool,
+            workspaces: module::Workspaces::default(),
+            ran: Mutex::default(),
+            variables: Mutex::default(),
+            textures: Mutex::default(),
+            counts,
+            uncounted: AtomicBool::new(false),
+            order: Mutex::default(),
+            copies: Mutex::default(),
+        }
+    }
+
     /// Does the work, or records it.
     fn ask(&self, work: Work) -> Result<()> {
         let mut order = lock(&self.order);

@@ -83,6 +83,11 @@ impl Heap {
             .is_some_and(|(&at, &size)| address.checked_add(bytes).is_some_and(|end| end <= at + size as u64))
     }
 
+    /// Addresses and bytes of all pieces, in order.
+    pub(crate) fn pieces(&self) -> Vec<(u64, u64)> {
+        self.pieces.iter().map(|(&at, &size)| (at, size as u64)).collect()
+    }
+
     /// Describes writes outside a piece since the last call, and restores the guards.
     pub(crate) fn damage(&self) -> Option<String> {
         let mut found = None;

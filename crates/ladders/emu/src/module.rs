@@ -3,7 +3,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use libloading::Library;
 use rayon::prelude::*;
@@ -12,6 +13,9 @@ use rayspin_device::cuda::{Function, Launch, Module, Program, Resources};
 use rayspin_device::private;
 
 use crate::compile::Compiler;
+use crate::counting::Counts;
+use crate::counting::record::{self, Counter, RawCounting, Recording};
+use crate::counting::symbols::Symbols;
 use crate::{How, Inner, Work, lock};
 
 const MESSAGE: usize = 600;
@@ -45,6 +49,7 @@ struct RawLaunch {
     blocks: [u32; 3],
     threads: [u32; 3],
     shared: u32,
+    until: u64,
 }
 
 enum Workspace {}
@@ -135,6 +140,22 @@ impl Code {
         }
     }
 
+    /// A library whose variables no other emulator shares.
+    fn open_alone(path: &std::path::Path, what: &str) -> Result<Self> {
+        let code = Self::open(path, what)?;
+        if code.variables().is_empty() {
+            return Ok(code);
+        }
+        // Loading a library twice gives the same library.
+        let copy = private::temporary(path.parent().unwrap_or(path), "so");
+        let copied = std::fs::copy(path, &copy);
+        let opened = copied
+            .map_err(|e| Error::Device { what: format!("copying {what}"), detail: e.to_string() })
+            .and_then(|_| Self::open(&copy, what));
+        let _ = std::fs::remove_file(&copy);
+        opened
+    }
+
     fn program(&self) -> &RawProgram {
         // SAFETY: the table lives as long as the library.
         unsafe { &*self.program }
@@ -166,8 +187,58 @@ fn how(kernel: &RawKernel) -> How {
     How::Written(unsafe { CStr::from_ptr(kernel.why) }.to_string_lossy().into_owned())
 }
 
+/// A program that counts, and the same without counting for the blocks that are left out.
+struct Counted {
+    counter: Mutex<Counter>,
+    program: Program,
+    compiler: Compiler,
+    plain: OnceLock<std::result::Result<Arc<Code>, String>>,
+}
+
+type RawCall = unsafe extern "C" fn(*mut *mut c_void);
+
+impl RawVariable {
+    fn named(&self) -> (String, u64, u64) {
+        // SAFETY: names are literals of the library.
+        let name = unsafe { CStr::from_ptr(self.name) }.to_string_lossy().into_owned();
+        (name, self.at as u64, self.bytes)
+    }
+}
+
+impl Counted {
+    fn open(path: &std::path::Path, code: &Code, program: &Program, compiler: &Compiler) -> Result<Self> {
+        let missing = |e: libloading::Error| Error::Device {
+            what: format!("loading {}", program.name),
+            detail: e.to_string(),
+        };
+        // SAFETY: the library is the emulator's own, with this table; it stays loaded beside this.
+        let counter = unsafe {
+            let raw = *code._library.get::<*const RawCounting>(b"emu_counting\0").map_err(missing)?;
+            Counter::new(raw, Symbols::of(path)?, program.clone())
+        };
+        Ok(Self {
+            counter: Mutex::new(counter),
+            program: program.clone(),
+            compiler: compiler.uncounted(),
+            plain: OnceLock::new(),
+        })
+    }
+
+    fn plain(&self) -> Result<&Arc<Code>> {
+        let made = self.plain.get_or_init(|| {
+            let path = self.compiler.library(&self.program).map_err(|e| e.to_string())?;
+            Code::open_alone(&path, self.program.name).map(Arc::new).map_err(|e| e.to_string())
+        });
+        made.as_ref().map_err(|detail| Error::Device {
+            what: format!("compiling {}", self.program.name),
+            detail: detail.clone(),
+        })
+    }
+}
+
 pub(crate) struct Loaded {
     code: Arc<Code>,
+    counted: Option<Arc<Counted>>,
     inner: Arc<Inner>,
     name: &'static str,
 }
@@ -175,24 +246,15 @@ pub(crate) struct Loaded {
 impl Loaded {
     pub(crate) fn load(program: &Program, compiler: &Compiler, inner: Arc<Inner>) -> Result<Self> {
         let path = compiler.library(program)?;
-        let mut code = Code::open(&path, program.name)?;
-        if !code.variables().is_empty() {
-            // Loading a library twice gives the same library, and two emulators would share its variables.
-            let copy = private::temporary(path.parent().unwrap_or(&path), "so");
-            let copied = std::fs::copy(&path, &copy);
-            let opened = copied
-                .map_err(|e| Error::Device {
-                    what: format!("copying {}", program.name),
-                    detail: e.to_string(),
-                })
-                .and_then(|_| Code::open(&copy, program.name));
-            let _ = std::fs::remove_file(&copy);
-            code = opened?;
-        }
+        let code = Code::open_alone(&path, program.name)?;
+        let counted = match inner.counts {
+            Some(_) => Some(Arc::new(Counted::open(&path, &code, program, compiler)?)),
+            None => None,
+        };
         for variable in code.variables() {
             lock(&inner.variables).push((variable.at as u64, variable.bytes));
         }
-        Ok(Self { code: Arc::new(code), inner, name: program.name })
+        Ok(Self { code: Arc::new(code), counted, inner, name: program.name })
     }
 }
 
@@ -225,6 +287,8 @@ impl Module for Loaded {
             kernel: Arc::new(Callable {
                 name: format!("{}::{name}", self.name),
                 code: self.code.clone(),
+                counted: self.counted.clone(),
+                declared: shared,
                 call: kernel.call.ok_or_else(missing)?,
                 whole: kernel.whole,
                 how: how(kernel),
@@ -249,6 +313,9 @@ impl Module for Loaded {
 pub(crate) struct Callable {
     pub(crate) name: String,
     code: Arc<Code>,
+    counted: Option<Arc<Counted>>,
+    /// Bytes of shared memory that a block declares.
+    declared: u32,
     call: unsafe extern "C" fn(*mut *mut c_void),
     /// All threads of a block as a loop.
     whole: Option<unsafe extern "C" fn(*mut *mut c_void)>,
@@ -293,7 +360,27 @@ impl Callable {
             return Err(failed(format!("{launch:?} is more than a block may be")));
         }
         lock(&inner.ran).insert(self.name.clone(), self.how.clone());
-        let raw = RawLaunch { blocks: launch.blocks, threads: launch.threads, shared: launch.shared };
+        if let (Some(counted), Some(counts)) = (&self.counted, &inner.counts) {
+            // SAFETY: as the caller promises.
+            let Some(found) = (unsafe { self.run_counted(inner, counted, launch, arguments)? }) else {
+                return Ok(());
+            };
+            let mut all = lock(counts);
+            let same = |other: &&mut Counts| {
+                other.program == found.program && other.kernel == found.kernel && other.launch == found.launch
+            };
+            match all.iter_mut().find(same) {
+                Some(other) => other.add(found),
+                None => all.push(found),
+            }
+            return Ok(());
+        }
+        let raw = RawLaunch {
+            blocks: launch.blocks,
+            threads: launch.threads,
+            shared: launch.shared,
+            until: blocks,
+        };
         let (mut next, mut stop): (u64, c_int) = (0, 0);
         let shared = Shared { next: &raw mut next, stop: &raw mut stop, raw: &raw };
         let one = |_: usize| -> Result<()> {
@@ -330,6 +417,130 @@ impl Callable {
             let results: Vec<_> =
                 inner.pool.install(|| (0..workers).into_par_iter().with_max_len(1).map(one).collect());
             results.into_iter().collect()
+        }
+    }
+}
+
+impl Callable {
+    /// Runs all blocks in order on this thread, and counts some of them. `None` while nothing is counted.
+    ///
+    /// # Safety
+    /// As for `run`.
+    unsafe fn run_counted(
+        &self,
+        inner: &Inner,
+        counted: &Counted,
+        launch: Launch,
+        arguments: &[Vec<u128>],
+    ) -> Result<Option<Counts>> {
+        let blocks = launch.blocks.iter().map(|&b| u64::from(b)).product::<u64>();
+        // SAFETY: as the caller promises.
+        let part = |code: &Arc<Code>, call, blocks| unsafe {
+            self.part(inner, code, call, launch, arguments, blocks)
+        };
+        if inner.uncounted.load(Ordering::SeqCst) {
+            self.uncounted(counted, 0..blocks, &part)?;
+            return Ok(None);
+        }
+        let kernel = self.name.rsplit("::").next().unwrap_or_default();
+        let variables: Vec<_> = self.code.variables().iter().map(RawVariable::named).collect();
+        let arrays = record::arrays(
+            &counted.program,
+            kernel,
+            &lock(&inner.heap).pieces(),
+            &variables,
+            &lock(&inner.textures),
+            arguments,
+        );
+        let threads = launch.threads.iter().product::<u32>();
+        let mut counter = lock(&counted.counter);
+        let mut recording = Recording::new(&mut counter, arrays);
+        if blocks > 0 {
+            recording.block(threads, || part(&self.code, self.call, 0..1))?;
+        }
+        let mut next = 1;
+        for block in recording.sample(blocks) {
+            self.uncounted(counted, next..block, &part)?;
+            recording.block(threads, || part(&self.code, self.call, block..block + 1))?;
+            next = block + 1;
+        }
+        self.uncounted(counted, next..blocks, &part)?;
+        let shared = self.declared.saturating_add(launch.shared);
+        Ok(Some(recording.finish(kernel, launch, shared)))
+    }
+
+    /// Runs blocks that are not counted by code that tells nothing.
+    fn uncounted(
+        &self,
+        counted: &Counted,
+        blocks: std::ops::Range<u64>,
+        part: &impl Fn(&Arc<Code>, RawCall, std::ops::Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let plain = counted.plain()?;
+        let missing = || Error::value("kernel", "one of the program's", &self.name);
+        let kernel = self.name.rsplit("::").next().unwrap_or_default();
+        let found = plain.kernels().iter().find(|k| named(k.name, kernel)).ok_or_else(missing)?;
+        let call = found.call.ok_or_else(missing)?;
+        copy_variables(&self.code, plain);
+        let done = part(plain, call, blocks);
+        copy_variables(plain, &self.code);
+        done
+    }
+
+    /// Runs some blocks in order on this thread.
+    ///
+    /// # Safety
+    /// As for `run`; `call` is this kernel in `code`.
+    unsafe fn part(
+        &self,
+        inner: &Inner,
+        code: &Arc<Code>,
+        call: RawCall,
+        launch: Launch,
+        arguments: &[Vec<u128>],
+        blocks: std::ops::Range<u64>,
+    ) -> Result<()> {
+        let raw = RawLaunch {
+            blocks: launch.blocks,
+            threads: launch.threads,
+            shared: launch.shared,
+            until: blocks.end,
+        };
+        let (mut next, mut stop): (u64, c_int) = (blocks.start, 0);
+        let mut pointers: Vec<*mut c_void> = arguments.iter().map(|a| a.as_ptr().cast_mut().cast()).collect();
+        let mut message = [0u8; MESSAGE];
+        let workspace = inner.workspaces.take(code)?;
+        // SAFETY: the workspace is this thread's; the rest as the caller promises.
+        let bad = unsafe {
+            (code.program().run)(
+                workspace.at,
+                call,
+                None,
+                pointers.as_mut_ptr(),
+                &raw const raw,
+                &raw mut next,
+                &raw mut stop,
+                message.as_mut_ptr().cast(),
+            )
+        };
+        inner.workspaces.give(workspace);
+        if bad == 0 {
+            return Ok(());
+        }
+        let text = CStr::from_bytes_until_nul(&message).map(|c| c.to_string_lossy().into_owned());
+        Err(Error::Device { what: format!("kernel {}", self.name), detail: text.unwrap_or_default() })
+    }
+}
+
+/// Two libraries of one program have variables of their own: the values go along.
+fn copy_variables(from: &Code, to: &Code) {
+    for (a, b) in from.variables().iter().zip(to.variables()) {
+        if a.bytes == b.bytes {
+            // SAFETY: both are variables with as many bytes, of different libraries.
+            unsafe { std::ptr::copy_nonoverlapping(a.at.cast::<u8>(), b.at.cast(), a.bytes as usize) };
         }
     }
 }

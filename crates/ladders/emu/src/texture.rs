@@ -31,6 +31,7 @@ impl Surface {
     pub(crate) fn new(layout: &TextureLayout, inner: Arc<Inner>) -> Result<Self> {
         let bytes = (layout.texels() * layout.kind.bytes()) as u64;
         let texels = lock(&inner.heap).allocate(bytes)?;
+        lock(&inner.textures).push(texels);
         let raw = Raw {
             texels,
             size: layout.size.map(|n| n.max(1) as u32),
@@ -65,6 +66,7 @@ impl TextureMemory for Surface {
 
 impl Drop for Surface {
     fn drop(&mut self) {
+        lock(&self.inner.textures).retain(|&at| at != self.raw.texels);
         if let Err(error) = lock(&self.inner.heap).free(self.raw.texels) {
             lock(&self.inner.order).failure.get_or_insert(error);
         }

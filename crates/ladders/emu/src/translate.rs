@@ -22,8 +22,8 @@ const TEXTURE: &str = include_str!("../include/texture.h");
 /// `__shared__` arrays become references into the block's memory, which is filled with NaN before each block
 /// and has fences behind each array; `extern __shared__` arrays become pointers to the block's dynamic
 /// memory. Lines keep their numbers. With `loops` a thread's place is a parameter, and kernels whose threads
-/// need nothing of each other get a loop over them as well.
-pub(crate) fn translate(program: &Program, ways: Option<&Ways>) -> Result<String> {
+/// need nothing of each other get a loop over them as well. With `counting` the program tells of its accesses.
+pub(crate) fn translate(program: &Program, ways: Option<&Ways>, counting: bool) -> Result<String> {
     let mut source = program.text.clone();
     for (_, split) in ways.into_iter().flat_map(Ways::split) {
         source.push_str(&split.text);
@@ -37,6 +37,9 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>) -> Result<String
     let mut text = String::new();
     for (name, value) in &program.defines {
         text.push_str(&format!("#define {name} {value}\n"));
+    }
+    if counting {
+        text.push_str("#define EMU_COUNT 1\n");
     }
     if reader.loops.is_some() {
         text.push_str("#define EMU_LOOPS 1\n");
@@ -410,7 +413,7 @@ impl<'a> Reader<'a> {
             text.push_str(&format!("{{\"{name}\", (void*)&{name}, sizeof({name})}},\n"));
         }
         text.push_str(
-            "{}};\nstatic int emu_run(emu::Workspace* w, void (*call)(void**), void (*whole)(void**), void** arguments, \
+            "{}};\nstatic EMU_PLUMBING int emu_run(emu::Workspace* w, void (*call)(void**), void (*whole)(void**), void** arguments, \
              const emu::Launch* launch, uint64_t* next, int* stop, char* message) {\n",
         );
         for name in &self.outer_dynamic {

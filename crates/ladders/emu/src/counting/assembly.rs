@@ -1,0 +1,171 @@
+//! What the instructions of each block of code do, from the compiler's assembly.
+//!
+//! The compiler of the host is none for GPUs: these numbers estimate a GPU's instructions. Moves between
+//! registers, and what prepares the calls of the runtime, are not counted; an addition takes a product along,
+//! as a GPU's do.
+
+use std::fmt::Write as _;
+
+/// Kinds of instructions that [`Work`] counts.
+pub(crate) const KINDS: usize = 8;
+/// Places of the kinds in the table.
+pub(crate) const INTEGER: usize = 0;
+pub(crate) const SINGLE: usize = 1;
+pub(crate) const DOUBLE: usize = 2;
+pub(crate) const SPECIAL: usize = 3;
+pub(crate) const BRANCH: usize = 4;
+
+const BLOCK: &str = "__sanitizer_cov_trace_pc";
+
+/// What the instructions of a block do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Work {
+    counts: [u16; KINDS],
+    /// Products and sums, which a GPU joins in pairs: of single and of double precision.
+    products: [u16; 2],
+    sums: [u16; 2],
+}
+
+impl Work {
+    fn add(&mut self, kind: usize, many: u16) {
+        self.counts[kind] = self.counts[kind].saturating_add(many);
+    }
+
+    fn finished(mut self) -> [u16; KINDS] {
+        for (place, kind) in [SINGLE, DOUBLE].into_iter().enumerate() {
+            self.add(kind, self.products[place].max(self.sums[place]));
+        }
+        self.counts
+    }
+
+    fn count(&mut self, line: &str) {
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next() else { return };
+        if name == "call" || name == "bl" {
+            self.call(words.next().unwrap_or_default().split('@').next().unwrap_or_default());
+            return;
+        }
+        let scalar = |suffix: &str| name.ends_with(suffix);
+        let place = if scalar("ss") || scalar("ps") {
+            Some(0)
+        } else if scalar("sd") || scalar("pd") {
+            Some(1)
+        } else {
+            None
+        };
+        let operation = name.trim_start_matches('v');
+        match (operation, place) {
+            (_, _) if operation.starts_with("mov") || operation.starts_with("cvt") && operation.len() < 5 => {
+            }
+            (_, Some(place)) if operation.starts_with("mul") => self.products[place] += 1,
+            (_, Some(place)) if operation.starts_with("add") || operation.starts_with("sub") => {
+                self.sums[place] += 1;
+            }
+            (_, Some(_)) if operation.starts_with("sqrt") || operation.starts_with("div") => {
+                // A few steps of refinement surround the special unit.
+                self.add(SPECIAL, 1);
+                self.add(if place == Some(0) { SINGLE } else { DOUBLE }, 7);
+            }
+            // Signs and zeros: GPUs have them in the operands of other instructions.
+            (_, Some(_))
+                if operation.starts_with("xor")
+                    || operation.starts_with("and")
+                    || operation.starts_with("unpck") => {}
+            (_, Some(0)) => self.add(SINGLE, 1),
+            (_, Some(_)) => self.add(DOUBLE, 1),
+            (
+                "push" | "pushq" | "pop" | "popq" | "ret" | "nop" | "leave" | "cltq" | "cltd" | "cqto"
+                | "pxor",
+                None,
+            ) => {}
+            (jump, None) if jump == "jmp" => {}
+            (jump, None) if jump.starts_with('j') => self.add(BRANCH, 1),
+            (divide, None) if divide.starts_with("idiv") || divide.starts_with("div") => {
+                self.add(INTEGER, 16)
+            }
+            (_, None) if line.contains("%rsp") && !operation.starts_with("lea") => {}
+            (_, None) => self.add(INTEGER, 1),
+        }
+    }
+
+    /// Calls of the runtime are counted where they are made; of the library's functions a GPU's take about so
+    /// many instructions.
+    fn call(&mut self, function: &str) {
+        if function.starts_with("__tsan") || function.contains("3emu") {
+            return;
+        }
+        let (single, double, special) = match function {
+            "fminf" | "fmaxf" | "floorf" | "ceilf" | "truncf" | "rintf" | "roundf" | "nearbyintf"
+            | "fabsf" => (1, 0, 0),
+            "fmin" | "fmax" | "floor" | "ceil" | "trunc" | "rint" | "round" | "fabs" => (0, 2, 0),
+            "sqrtf" => (4, 0, 1),
+            "sinf" | "cosf" | "expf" | "exp2f" | "logf" | "log2f" | "log10f" => (8, 0, 1),
+            "sincosf" => (14, 0, 2),
+            "powf" | "tanf" | "atan2f" | "atanf" | "asinf" | "acosf" | "hypotf" | "cbrtf" | "erff"
+            | "erfcf" | "fmodf" => (25, 0, 1),
+            "sin" | "cos" | "exp" | "log" | "sqrt" => (0, 25, 1),
+            "sincos" | "pow" | "atan2" | "tan" => (0, 50, 1),
+            _ => {
+                self.add(INTEGER, 1);
+                return;
+            }
+        };
+        self.add(SINGLE, single);
+        self.add(DOUBLE, double);
+        self.add(SPECIAL, special);
+    }
+}
+
+/// The assembly with a table `emu_blocks`: where each block begins, and what it does.
+pub(crate) fn with_blocks(assembly: &str) -> String {
+    let mut out = String::with_capacity(assembly.len() + assembly.len() / 8);
+    let (mut all, mut present): (Vec<[u16; KINDS]>, Option<Work>) = (Vec::new(), None);
+    let end = |present: &mut Option<Work>, all: &mut Vec<_>| all.extend(present.take().map(Work::finished));
+    for line in assembly.lines() {
+        out.push_str(line);
+        out.push('\n');
+        let text = line.trim();
+        if text.ends_with(':') || text.starts_with('#') {
+            continue;
+        }
+        if text.starts_with(".cfi_endproc") || text.starts_with(".size") {
+            end(&mut present, &mut all);
+        }
+        if text.starts_with('.') {
+            continue;
+        }
+        if text.contains(BLOCK) && (text.starts_with("call") || text.starts_with("bl")) {
+            end(&mut present, &mut all);
+            let _ = writeln!(out, ".Lemu_block{}:", all.len());
+            present = Some(Work::default());
+        } else if let Some(work) = &mut present {
+            work.count(text);
+        }
+    }
+    end(&mut present, &mut all);
+    out.push_str("\t.section emu_blocks,\"aw\",@progbits\n\t.balign 8\n");
+    for (number, counts) in all.iter().enumerate() {
+        let list: Vec<_> = counts.iter().map(u16::to_string).collect();
+        let _ = writeln!(out, "\t.8byte .Lemu_block{number}\n\t.2byte {}", list.join(","));
+    }
+    out.push_str("\t.section .note.GNU-stack,\"\",@progbits\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_counted_block_by_block() {
+        let text = "k:\n\tcall\t__sanitizer_cov_trace_pc@PLT\n\tmovss\t4(%rax), %xmm0\n\tmulss\t%xmm1, %xmm0\n\
+            \taddss\t%xmm2, %xmm0\n\taddq\t$4, %rbx\n\tcmpq\t%r15, %rbx\n\tje\t.L30\n\
+            \tcall\t__sanitizer_cov_trace_pc@PLT\n.LVL1:\n\tcall\t__tsan_read4@PLT\n\tcall\tsinf@PLT\n\
+            \taddsd\t%xmm2, %xmm0\n\tret\n\t.cfi_endproc\n\taddq\t$4, %rbx\n";
+        let out = with_blocks(text);
+        // One joined operation, two on integers, one branch.
+        assert!(out.contains(".8byte .Lemu_block0\n\t.2byte 2,1,0,0,1,0,0,0\n"), "{out}");
+        assert!(out.contains(".8byte .Lemu_block1\n\t.2byte 0,8,1,1,0,0,0,0\n"), "{out}");
+        assert_eq!(out.matches(".Lemu_block1:\n").count(), 1);
+    }
+}

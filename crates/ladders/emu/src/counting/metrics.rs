@@ -1,0 +1,144 @@
+//! What one request of a warp costs: sectors, turns, lanes at the same address.
+
+/// Bytes of a sector, the least that moves between caches.
+pub(crate) const SECTOR: u64 = 32;
+/// Sectors of a row of the caches: a request takes a turn for each row.
+pub(crate) const ROW: u64 = 4;
+/// Banks of shared memory, each 4 bytes wide.
+const BANKS: usize = 32;
+
+/// Address and lane of each active lane.
+pub(crate) type Lanes = [(u64, u8)];
+
+/// The distinct sectors that the lanes touch, sorted.
+pub(crate) fn sectors(lanes: &Lanes, size: u64, found: &mut Vec<u64>) {
+    found.clear();
+    for &(at, _) in lanes {
+        let (first, last) = (at / SECTOR, (at + size - 1) / SECTOR);
+        for sector in first..=last {
+            if found.last() != Some(&sector) {
+                found.push(sector);
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+}
+
+/// The least number of turns that an access of this size takes with all lanes active.
+pub(crate) fn least_turns(size: u64) -> u64 {
+    (size / 4).clamp(1, 4)
+}
+
+/// Turns of shared memory: in each, a bank serves one word of 4 bytes, to any number of lanes.
+///
+/// Accesses of 8 bytes are served by halves of a warp, of 16 bytes by quarters; two parts go together where
+/// lanes that are neighbours want the same.
+pub(crate) fn turns(lanes: &Lanes, size: u64) -> u64 {
+    match size {
+        8 if pairs(lanes) => part(lanes.iter(), size),
+        8 => (0..2).map(|half| part(lanes.iter().filter(|(_, lane)| lane / 16 == half), size)).sum(),
+        16 => (0..2)
+            .map(|half| {
+                let own: Vec<_> = lanes.iter().filter(|(_, lane)| lane / 16 == half).copied().collect();
+                if pairs(&own) {
+                    return part(own.iter(), size);
+                }
+                let quarter = |q: u8| part(own.iter().filter(move |(_, lane)| lane / 8 == q), size);
+                quarter(2 * half) + quarter(2 * half + 1)
+            })
+            .sum(),
+        _ => part(lanes.iter(), size),
+    }
+}
+
+/// Whether each lane wants what its neighbour wants, by one or by two places.
+fn pairs(lanes: &Lanes) -> bool {
+    [1, 2].iter().any(|by| {
+        lanes.iter().all(|&(at, lane)| {
+            lanes.iter().find(|(_, other)| *other == lane ^ by).is_none_or(|&(other, _)| other == at)
+        })
+    })
+}
+
+/// The most distinct words that one bank has to serve.
+fn part<'a>(lanes: impl Iterator<Item = &'a (u64, u8)>, size: u64) -> u64 {
+    let mut words: Vec<u64> = Vec::with_capacity(128);
+    for &(at, _) in lanes {
+        let word = at / 4;
+        // Lanes that want what the lane before wants are common.
+        if words.last() != Some(&((at + size - 1) / 4)) || size > 4 {
+            words.extend(word..=(at + size - 1) / 4);
+        }
+    }
+    words.sort_unstable();
+    words.dedup();
+    let mut banks = [0u64; BANKS];
+    for word in words {
+        banks[(word % BANKS as u64) as usize] += 1;
+    }
+    banks.into_iter().max().unwrap_or(0)
+}
+
+/// How many different words the lanes want, and how many lanes want the most wanted.
+pub(crate) fn words(lanes: &Lanes) -> (u64, u64) {
+    let mut all: Vec<u64> = lanes.iter().map(|&(at, _)| at).collect();
+    all.sort_unstable();
+    let (mut distinct, mut most, mut run, mut last) = (0, 0, 0, None);
+    for at in all {
+        run = if last == Some(at) { run + 1 } else { 1 };
+        distinct += u64::from(run == 1);
+        most = most.max(run);
+        last = Some(at);
+    }
+    (distinct, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lanes(at: impl Fn(u64) -> u64) -> Vec<(u64, u8)> {
+        (0..32u8).map(|lane| (at(lane.into()), lane)).collect()
+    }
+
+    fn count(lanes: &Lanes, size: u64) -> usize {
+        let mut found = Vec::new();
+        sectors(lanes, size, &mut found);
+        found.len()
+    }
+
+    #[test]
+    fn sectors_of_rows_columns_and_vectors() {
+        assert_eq!(count(&lanes(|l| 4 * l), 4), 4);
+        assert_eq!(count(&lanes(|l| 4096 * l), 4), 32);
+        assert_eq!(count(&lanes(|l| 4 * l + 4), 4), 5, "shifted by one number");
+        assert_eq!(count(&lanes(|l| 16 * l), 16), 16);
+        assert_eq!(count(&lanes(|_| 64), 4), 1);
+        assert_eq!(count(&lanes(|l| 8 * l), 4), 8, "every second number");
+    }
+
+    #[test]
+    fn turns_of_strides_broadcasts_and_vectors() {
+        for (stride, expected) in [(1, 1), (2, 2), (3, 1), (32, 32), (33, 1), (16, 16), (0, 1)] {
+            assert_eq!(turns(&lanes(|l| 4 * stride * l), 4), expected, "stride {stride}");
+        }
+        assert_eq!(turns(&lanes(|l| 8 * l), 8), 2);
+        assert_eq!(turns(&lanes(|l| 16 * l), 16), 4);
+        assert_eq!(turns(&lanes(|l| l), 1), 1, "bytes of the same words");
+        assert_eq!(turns(&lanes(|_| 0), 8), 1, "one number for all");
+        assert_eq!(
+            turns(&lanes(|l| 16 * (l / 8)), 16),
+            2,
+            "one vector for a quarter: two parts of two quarters"
+        );
+        assert_eq!([4, 8, 16].map(least_turns), [1, 2, 4]);
+    }
+
+    #[test]
+    fn lanes_at_one_address_are_counted() {
+        assert_eq!(words(&lanes(|l| l / 4)), (8, 4));
+        assert_eq!(words(&lanes(|_| 7)), (1, 32));
+        assert_eq!(words(&lanes(|l| l)), (32, 1));
+    }
+}

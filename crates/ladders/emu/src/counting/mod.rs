@@ -1,0 +1,324 @@
+//! Counts what a profiler on a GPU counts, from the same source on a CPU: requests, sectors, turns of shared
+//! memory, lanes, branches at which warps part, barriers; for each kernel, line and array.
+//!
+//! A program is compiled so that it tells of every access and every block of code ([`assembly`]). Each
+//! thread's tale is kept ([`record`]), and the lanes of a warp are then run together ([`replay`]) along the
+//! graph of the blocks ([`graph`]). The kept tale is that of each thread by itself, in order, with its barriers,
+//! exchanges, fences and atomics: what looks for races can read the same.
+
+pub(crate) mod assembly;
+mod graph;
+mod metrics;
+mod names;
+pub(crate) mod record;
+mod replay;
+pub(crate) mod symbols;
+
+use std::collections::BTreeMap;
+
+use rayspin_device::cuda::Launch;
+
+pub use symbols::Place;
+
+/// What a piece of code does, as `counting.cc` tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+    /// An atomic operation.
+    Atomic,
+    /// A read of a texture.
+    Texel,
+    /// A barrier of the block.
+    Barrier,
+    /// An exchange between the lanes of a warp, or a barrier of a warp.
+    Exchange,
+    /// A memory fence.
+    Fence,
+}
+
+impl Kind {
+    fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::Texel | Self::Atomic)
+    }
+
+    fn is_access(self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::Atomic | Self::Texel)
+    }
+}
+
+/// Where an array lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// Memory of the device.
+    Global,
+    /// Memory of a block.
+    Shared,
+    /// Constant memory.
+    Constant,
+    /// A texture.
+    Texture,
+}
+
+/// Instructions of warps, as the host's compiler makes the source. They estimate a GPU's.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Work {
+    /// On integers and addresses, comparisons among them.
+    pub integer: f64,
+    /// Single precision; a product and a sum are one.
+    pub single: f64,
+    /// Double precision.
+    pub double: f64,
+    /// Of the special function unit: roots, sines, exponentials.
+    pub special: f64,
+    /// Branches.
+    pub branch: f64,
+}
+
+impl Work {
+    fn add(&mut self, counts: &[u16; assembly::KINDS], times: f64) {
+        for (sum, kind) in [
+            (&mut self.integer, assembly::INTEGER),
+            (&mut self.single, assembly::SINGLE),
+            (&mut self.double, assembly::DOUBLE),
+            (&mut self.special, assembly::SPECIAL),
+            (&mut self.branch, assembly::BRANCH),
+        ] {
+            *sum += f64::from(counts[kind]) * times;
+        }
+    }
+
+    /// All of them.
+    pub fn total(&self) -> f64 {
+        self.integer + self.single + self.double + self.special + self.branch
+    }
+}
+
+/// Requests of warps to one array, of one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Access {
+    /// The name of the parameter, variable or shared array.
+    pub array: String,
+    /// Where it lies.
+    pub space: Space,
+    /// What is done.
+    pub kind: Kind,
+    /// Requests of warps.
+    pub requests: f64,
+    /// Active lanes of all requests.
+    pub lanes: f64,
+    /// Bytes that lanes ask for.
+    pub bytes: f64,
+    /// Sectors of 32 bytes that move, of global memory and textures.
+    pub sectors: f64,
+    /// Rows of 128 bytes of all requests, of global memory and textures.
+    pub rows: f64,
+    /// Turns that shared memory takes; of constants, distinct addresses.
+    pub turns: f64,
+    /// The least turns for accesses of this width.
+    pub least: f64,
+    /// Requests in which all lanes want the same address.
+    pub alike: f64,
+    /// Distinct addresses of all requests: of shared memory, constants, textures and atomics.
+    pub distinct: f64,
+    /// Lanes at the most wanted address, of all requests.
+    pub most: f64,
+}
+
+/// What a line of a kernel does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Where it is.
+    pub place: Place,
+    /// Its text.
+    pub text: String,
+    /// Its accesses, by array and kind.
+    pub accesses: Vec<Access>,
+    /// How often warps enter a block of code that begins in this line.
+    pub visits: f64,
+    /// Active lanes of all these visits.
+    pub lanes: f64,
+    /// How often lanes of a warp go different ways behind such a block.
+    pub splits: f64,
+    /// Barriers that warps reach.
+    pub barriers: f64,
+    /// Exchanges and barriers of warps.
+    pub exchanges: f64,
+    /// Instructions of warps.
+    pub work: Work,
+    /// Instructions of lanes over those of warps: active lanes for each instruction, times the instructions.
+    pub lane_work: f64,
+}
+
+/// An array's memory that a kernel touches.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Touched {
+    /// Its name.
+    pub array: String,
+    /// Where it lies.
+    pub space: Space,
+    /// Its bytes, as it was allocated.
+    pub bytes: u64,
+    /// Distinct sectors of the counted blocks.
+    pub sectors: u64,
+    /// The sum over blocks of the distinct sectors of each.
+    pub by_block: f64,
+}
+
+/// What launches of a kernel with one grid do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counts {
+    /// The program.
+    pub program: String,
+    /// The kernel.
+    pub kernel: String,
+    /// Its grid.
+    pub launch: Launch,
+    /// How often it was launched so.
+    pub launches: u64,
+    /// Bytes of shared memory of a block, declared and dynamic.
+    pub shared: u32,
+    /// Blocks of a launch that were counted; the numbers are scaled to all.
+    pub counted: u64,
+    /// Whether all that the counted blocks did was kept.
+    pub whole: bool,
+    /// Whether the program has lines that only the emulator runs.
+    pub twin: bool,
+    /// Lines that do anything, in order.
+    pub lines: Vec<Line>,
+    /// Arrays in memory of the device.
+    pub touched: Vec<Touched>,
+    /// Warps.
+    pub warps: f64,
+    /// Blocks of code in which a warp waits for global memory, on average over all warps.
+    pub waits: f64,
+    /// The same for shared memory.
+    pub shared_waits: f64,
+    /// The same for global memory, of the warp with most.
+    pub longest: f64,
+}
+
+impl Counts {
+    /// Blocks of a launch.
+    pub fn blocks(&self) -> u64 {
+        self.launch.blocks.iter().map(|&side| u64::from(side)).product()
+    }
+
+    /// The sum of something over accesses.
+    pub fn sum(&self, of: impl Fn(&Access) -> f64, wanted: impl Fn(&Access) -> bool) -> f64 {
+        self.lines.iter().flat_map(|line| &line.accesses).filter(|access| wanted(access)).map(of).sum()
+    }
+
+    /// Instructions of warps, accesses among them.
+    pub fn instructions(&self) -> f64 {
+        let own = |line: &Line| {
+            line.work.total()
+                + line.barriers
+                + line.exchanges
+                + line.accesses.iter().map(|access| access.requests).sum::<f64>()
+        };
+        self.lines.iter().map(own).sum()
+    }
+
+    /// Active lanes of an instruction, on average.
+    pub fn lanes_per_instruction(&self) -> f64 {
+        let accesses = self.sum(|access| access.lanes, |_| true);
+        let own: f64 = self.lines.iter().map(|line| line.lane_work).sum();
+        let requests = self.sum(|access| access.requests, |_| true);
+        let all: f64 = self.lines.iter().map(|line| line.work.total()).sum();
+        if all + requests > 0.0 { (own + accesses) / (all + requests) } else { 0.0 }
+    }
+
+    /// Adds another launch of the same kernel with the same grid.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.launches += other.launches;
+        self.whole &= other.whole;
+        self.counted = self.counted.min(other.counted);
+        self.warps += other.warps;
+        self.waits += other.waits;
+        self.shared_waits += other.shared_waits;
+        self.longest = self.longest.max(other.longest);
+        for touched in other.touched {
+            match self.touched.iter_mut().find(|own| own.array == touched.array && own.space == touched.space)
+            {
+                Some(own) => {
+                    own.sectors = own.sectors.max(touched.sectors);
+                    own.by_block += touched.by_block;
+                    own.bytes = own.bytes.max(touched.bytes);
+                }
+                None => self.touched.push(touched),
+            }
+        }
+        let mut lines: BTreeMap<Place, Line> =
+            std::mem::take(&mut self.lines).into_iter().map(|line| (line.place.clone(), line)).collect();
+        for line in other.lines {
+            match lines.get_mut(&line.place) {
+                Some(own) => own.add(line),
+                None => drop(lines.insert(line.place.clone(), line)),
+            }
+        }
+        self.lines = lines.into_values().collect();
+    }
+}
+
+impl Line {
+    fn new(place: Place, text: String) -> Self {
+        Self {
+            place,
+            text,
+            accesses: Vec::new(),
+            visits: 0.0,
+            lanes: 0.0,
+            splits: 0.0,
+            barriers: 0.0,
+            exchanges: 0.0,
+            work: Work::default(),
+            lane_work: 0.0,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        for (own, more) in [
+            (&mut self.visits, other.visits),
+            (&mut self.lanes, other.lanes),
+            (&mut self.splits, other.splits),
+            (&mut self.barriers, other.barriers),
+            (&mut self.exchanges, other.exchanges),
+            (&mut self.lane_work, other.lane_work),
+            (&mut self.work.integer, other.work.integer),
+            (&mut self.work.single, other.work.single),
+            (&mut self.work.double, other.work.double),
+            (&mut self.work.special, other.work.special),
+            (&mut self.work.branch, other.work.branch),
+        ] {
+            *own += more;
+        }
+        other.accesses.into_iter().for_each(|access| self.insert(access));
+    }
+
+    fn insert(&mut self, access: Access) {
+        let same = |own: &&mut Access| {
+            own.array == access.array && own.space == access.space && own.kind == access.kind
+        };
+        let Some(own) = self.accesses.iter_mut().find(same) else {
+            self.accesses.push(access);
+            return;
+        };
+        for (sum, more) in [
+            (&mut own.requests, access.requests),
+            (&mut own.lanes, access.lanes),
+            (&mut own.bytes, access.bytes),
+            (&mut own.sectors, access.sectors),
+            (&mut own.rows, access.rows),
+            (&mut own.turns, access.turns),
+            (&mut own.least, access.least),
+            (&mut own.alike, access.alike),
+            (&mut own.distinct, access.distinct),
+            (&mut own.most, access.most),
+        ] {
+            *sum += more;
+        }
+    }
+}

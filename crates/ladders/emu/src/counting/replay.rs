@@ -1,0 +1,423 @@
+//! Runs the lanes of a warp together, as a multiprocessor does, from what each thread did by itself.
+//!
+//! Lanes that take different ways at a branch go one way after the other, and meet again at the branch's
+//! immediate post-dominator. An access that several lanes make together is one request.
+
+use std::collections::HashMap;
+
+use super::graph::END;
+use super::metrics::{ROW, least_turns, sectors, turns, words};
+use super::{Kind, Space};
+
+/// Something that a thread did in a block of code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Item {
+    /// The code's address.
+    pub(crate) code: u32,
+    pub(crate) kind: Kind,
+    pub(crate) size: u8,
+    /// The array's number, of accesses.
+    pub(crate) array: u16,
+    pub(crate) value: u64,
+}
+
+/// A thread's stay in a block of code, and the number of the first thing it did there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Visit {
+    pub(crate) node: u32,
+    pub(crate) first: u32,
+}
+
+/// What one thread did.
+#[derive(Debug, Default)]
+pub(crate) struct Thread {
+    pub(crate) visits: Vec<Visit>,
+    pub(crate) items: Vec<Item>,
+}
+
+impl Thread {
+    fn items_of(&self, visit: usize) -> &[Item] {
+        let from = self.visits[visit].first as usize;
+        let until = self.visits.get(visit + 1).map_or(self.items.len(), |next| next.first as usize);
+        &self.items[from..until]
+    }
+}
+
+/// How often warps were in a block of code.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Node {
+    pub(crate) visits: u64,
+    pub(crate) lanes: u64,
+    /// How often lanes of a warp went different ways from here.
+    pub(crate) splits: u64,
+}
+
+/// Requests of one kind, of one piece of code, to one array.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Requests {
+    pub(crate) requests: u64,
+    pub(crate) lanes: u64,
+    pub(crate) bytes: u64,
+    pub(crate) sectors: u64,
+    pub(crate) rows: u64,
+    pub(crate) turns: u64,
+    pub(crate) least: u64,
+    /// Requests in which all lanes want the same.
+    pub(crate) alike: u64,
+    pub(crate) distinct: u64,
+    /// Lanes at the most wanted address.
+    pub(crate) most: u64,
+}
+
+/// What happened in the warps of a kernel.
+#[derive(Debug, Default)]
+pub(crate) struct Happened {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) requests: HashMap<(u32, u16, Kind), Requests>,
+    /// The distinct sectors of each array.
+    pub(crate) touched: HashMap<u16, Touched>,
+    pub(crate) warps: u64,
+    /// Blocks of code with loads from global memory: a warp waits once for each.
+    pub(crate) waits: u64,
+    /// Blocks of code that use shared memory.
+    pub(crate) shared_waits: u64,
+    /// The longest chain of a warp's blocks of code with loads.
+    pub(crate) longest: u64,
+}
+
+/// The sectors of an array that are touched.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    first: u64,
+    /// For each sector the last block that touched it, 0 if none did.
+    last: Vec<u32>,
+    /// The sum over blocks of the distinct sectors of each.
+    pub(crate) by_block: u64,
+}
+
+impl Touched {
+    fn insert(&mut self, sector: u64, block: u32) {
+        if self.last.is_empty() {
+            self.first = sector;
+        }
+        if sector < self.first {
+            let more = (self.first - sector) as usize;
+            self.last.splice(0..0, std::iter::repeat_n(0, more));
+            self.first = sector;
+        }
+        let at = (sector - self.first) as usize;
+        if at >= self.last.len() {
+            self.last.resize(at + 1, 0);
+        }
+        self.by_block += u64::from(self.last[at] != block);
+        self.last[at] = block;
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.last.iter().filter(|&&block| block != 0).count() as u64
+    }
+}
+
+/// What is known of code and arrays.
+pub(crate) struct Known<'a> {
+    /// Where lanes that part in a block meet again.
+    pub(crate) meetings: &'a [u32],
+    /// For each array its memory.
+    pub(crate) spaces: &'a [Space],
+    /// The line of code whose neighbouring accesses may be one.
+    pub(crate) joins: &'a HashMap<u32, u32>,
+}
+
+/// A request before it is counted.
+struct Request {
+    item: Item,
+    lanes: Vec<(u64, u8)>,
+}
+
+/// Replays the threads of a warp.
+pub(crate) struct Replay<'a> {
+    known: &'a Known<'a>,
+    threads: &'a [Thread],
+    at: [usize; 32],
+    happened: &'a mut Happened,
+    block: u32,
+    found: Vec<u64>,
+    waits: u64,
+}
+
+impl<'a> Replay<'a> {
+    /// Replays at most 32 threads of a block, whose number is at least 1, and adds what happened.
+    pub(crate) fn run(known: &'a Known<'a>, block: u32, threads: &'a [Thread], happened: &'a mut Happened) {
+        let mut replay = Self { known, threads, at: [0; 32], happened, block, found: Vec::new(), waits: 0 };
+        let all = (0..threads.len()).filter(|&lane| !threads[lane].visits.is_empty());
+        let mask = all.fold(0u32, |mask, lane| mask | 1 << lane);
+        for start in replay.groups(mask) {
+            replay.together(start.1, END);
+        }
+        let waits = replay.waits;
+        replay.happened.warps += 1;
+        replay.happened.longest = replay.happened.longest.max(waits);
+    }
+
+    fn next(&self, lane: usize) -> u32 {
+        self.threads[lane].visits.get(self.at[lane]).map_or(END, |visit| visit.node)
+    }
+
+    /// The lanes by the block that comes next, those that have ended left out.
+    fn groups(&self, mask: u32) -> Vec<(u32, u32)> {
+        let mut groups: Vec<(u32, u32)> = Vec::new();
+        for lane in lanes_of(mask) {
+            let next = self.next(lane);
+            if next == END {
+                continue;
+            }
+            match groups.iter_mut().find(|(node, _)| *node == next) {
+                Some((_, lanes)) => *lanes |= 1 << lane,
+                None => groups.push((next, 1 << lane)),
+            }
+        }
+        groups
+    }
+
+    /// Lanes that are about to enter the same block go on until all are at `stop` or have ended.
+    fn together(&mut self, mut mask: u32, stop: u32) {
+        while mask != 0 {
+            let node = self.next(mask.trailing_zeros() as usize);
+            if node == stop || node == END {
+                return;
+            }
+            self.visit(node, mask);
+            let alive = mask;
+            let groups = self.groups(mask);
+            let going = groups.iter().fold(0, |all, (_, lanes)| all | lanes);
+            if groups.len() > 1 || (going != alive && going != 0) {
+                self.happened.nodes[node as usize].splits += 1;
+            }
+            if groups.len() <= 1 {
+                mask = going;
+                continue;
+            }
+            let meet = self.known.meetings.get(node as usize).copied().unwrap_or(END);
+            let mut apart: Vec<u32> =
+                groups.iter().filter(|(next, _)| *next != meet).map(|(_, lanes)| *lanes).collect();
+            if meet == stop {
+                // The last ones go on here: a loop that lanes leave one after another nests no deeper.
+                mask = apart.pop().unwrap_or(0);
+                apart.into_iter().for_each(|lanes| self.together(lanes, stop));
+                continue;
+            }
+            apart.into_iter().for_each(|lanes| self.together(lanes, meet));
+            mask = lanes_of(going)
+                .filter(|&lane| self.next(lane) == meet && meet != END)
+                .fold(0, |mask, lane| mask | 1 << lane);
+        }
+    }
+
+    /// What lanes do in a block, and the step to the next.
+    fn visit(&mut self, node: u32, mask: u32) {
+        let at = node as usize;
+        if self.happened.nodes.len() <= at {
+            self.happened.nodes.resize(at + 1, Node::default());
+        }
+        let counted = &mut self.happened.nodes[at];
+        counted.visits += 1;
+        counted.lanes += u64::from(mask.count_ones());
+        let mut requests = self.requests(mask);
+        if requests.len() > 1 {
+            self.join(&mut requests);
+        }
+        let (mut global, mut shared) = (false, false);
+        for request in &requests {
+            let space = self.known.spaces.get(request.item.array as usize).copied();
+            global |= request.item.kind.reads() && matches!(space, Some(Space::Global | Space::Texture));
+            shared |= request.item.kind.is_access() && space == Some(Space::Shared);
+            self.count(request, space);
+        }
+        self.happened.waits += u64::from(global);
+        self.happened.shared_waits += u64::from(shared);
+        self.waits += u64::from(global);
+        for lane in lanes_of(mask) {
+            self.at[lane] += 1;
+        }
+    }
+
+    /// What the lanes do together: for each piece of code its first, second … time in this block.
+    fn requests(&self, mask: u32) -> Vec<Request> {
+        let first = mask.trailing_zeros() as usize;
+        let items = self.threads[first].items_of(self.at[first]);
+        let alike = lanes_of(mask).all(|lane| {
+            let other = self.threads[lane].items_of(self.at[lane]);
+            other.len() == items.len()
+                && other.iter().zip(items).all(|(a, b)| a.code == b.code && a.array == b.array)
+        });
+        if alike {
+            let lanes = |k: usize| {
+                lanes_of(mask)
+                    .map(|lane| (self.threads[lane].items_of(self.at[lane])[k].value, lane as u8))
+                    .collect()
+            };
+            let all = items.iter().enumerate().map(|(k, &item)| Request { item, lanes: lanes(k) }).collect();
+            return texels(all);
+        }
+        let mut all: Vec<(u32, Request)> = Vec::new();
+        for lane in lanes_of(mask) {
+            let own = self.threads[lane].items_of(self.at[lane]);
+            for (k, &item) in own.iter().enumerate() {
+                let time = own[..k].iter().filter(|other| other.code == item.code).count() as u32;
+                let same = |(t, other): &&mut (u32, Request)| {
+                    *t == time && other.item.code == item.code && other.item.array == item.array
+                };
+                match all.iter_mut().find(same) {
+                    Some((_, request)) => request.lanes.push((item.value, lane as u8)),
+                    None => all.push((time, Request { item, lanes: vec![(item.value, lane as u8)] })),
+                }
+            }
+        }
+        texels(all.into_iter().map(|(_, request)| request).collect())
+    }
+
+    /// Members of a vector that one line reads or writes are one access, as a compiler for GPUs makes them.
+    fn join(&self, requests: &mut Vec<Request>) {
+        let line = |request: &Request| self.known.joins.get(&request.item.code).copied();
+        let mut at = 0;
+        while at < requests.len() {
+            let mut joined = false;
+            if let Some(own) =
+                line(&requests[at]).filter(|_| matches!(requests[at].item.kind, Kind::Read | Kind::Write))
+            {
+                for total in [16u64, 8] {
+                    if let Some(parts) = self.parts(requests, at, own, total) {
+                        let lead =
+                            parts.iter().copied().min_by_key(|&k| requests[k].lanes[0].0).unwrap_or(at);
+                        requests[at].lanes = requests[lead].lanes.clone();
+                        requests[at].item.size = total as u8;
+                        let mut gone: Vec<usize> = parts.into_iter().filter(|&k| k != at).collect();
+                        gone.sort_unstable_by(|a, b| b.cmp(a));
+                        gone.into_iter().for_each(|k| drop(requests.remove(k)));
+                        joined = true;
+                        break;
+                    }
+                }
+            }
+            at += usize::from(!joined);
+        }
+    }
+
+    /// The requests that together with `at` fill aligned pieces of `total` bytes in every lane.
+    fn parts(&self, requests: &[Request], at: usize, line: u32, total: u64) -> Option<Vec<usize>> {
+        let own = &requests[at];
+        let size = u64::from(own.item.size);
+        if size >= total || size < 4 {
+            return None;
+        }
+        let begin = own.lanes[0].0 / total * total;
+        let inside = own.lanes[0].0 - begin;
+        if own.lanes.iter().any(|(value, _)| value % total != inside) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for place in (0..total).step_by(size as usize) {
+            let fits = |other: &Request| {
+                other.item.kind == own.item.kind
+                    && other.item.array == own.item.array
+                    && u64::from(other.item.size) == size
+                    && self.known.joins.get(&other.item.code) == Some(&line)
+                    && other.lanes.len() == own.lanes.len()
+                    && other
+                        .lanes
+                        .iter()
+                        .zip(&own.lanes)
+                        .all(|((a, l), (b, m))| l == m && *a + inside == b + place)
+            };
+            parts.push((at..requests.len()).find(|&k| fits(&requests[k]))?);
+        }
+        Some(parts)
+    }
+
+    fn count(&mut self, request: &Request, space: Option<Space>) {
+        let Request { item, lanes } = request;
+        let array = if item.kind.is_access() { item.array } else { u16::MAX };
+        let counted = self.happened.requests.entry((item.code, array, item.kind)).or_default();
+        counted.requests += 1;
+        if !item.kind.is_access() {
+            counted.lanes += lanes.len() as u64;
+            return;
+        }
+        let size = u64::from(item.size);
+        // A texel of each corner is a place of its own; the lanes are those that asked.
+        let active = lanes.iter().fold(0u32, |mask, (_, lane)| mask | 1 << lane).count_ones();
+        counted.lanes += u64::from(active);
+        counted.bytes += size * u64::from(active);
+        match space {
+            Some(Space::Shared) if item.kind == Kind::Atomic => {
+                let (distinct, most) = words(lanes);
+                counted.distinct += distinct;
+                counted.most += most;
+                counted.alike += u64::from(distinct == 1 && active > 1);
+                counted.turns += most.max(turns(lanes, size));
+                counted.least += least_turns(size);
+            }
+            Some(Space::Shared) => {
+                let (distinct, most) = words(lanes);
+                counted.distinct += distinct;
+                counted.most += most;
+                counted.alike += u64::from(distinct == 1 && active > 1);
+                counted.turns += turns(lanes, size);
+                counted.least += least_turns(size);
+            }
+            Some(Space::Constant) => {
+                let (distinct, most) = words(lanes);
+                counted.distinct += distinct;
+                counted.most += most;
+                counted.alike += u64::from(distinct == 1 && active > 1);
+                counted.turns += distinct;
+                counted.least += 1;
+            }
+            Some(Space::Global | Space::Texture) | None => {
+                sectors(lanes, size, &mut self.found);
+                counted.sectors += self.found.len() as u64;
+                let mut row = None;
+                for sector in &self.found {
+                    let own = sector / ROW;
+                    counted.rows += u64::from(row.replace(own) != Some(own));
+                }
+                let touched = self.happened.touched.entry(array).or_default();
+                self.found.iter().for_each(|&sector| touched.insert(sector, self.block));
+                if item.kind == Kind::Atomic || space == Some(Space::Texture) {
+                    let (distinct, most) = words(lanes);
+                    counted.distinct += distinct;
+                    counted.most += most;
+                    counted.alike += u64::from(distinct == 1 && active > 1);
+                }
+            }
+        }
+    }
+}
+
+/// The texels of one call are one request.
+fn texels(mut all: Vec<Request>) -> Vec<Request> {
+    let mut at = 0;
+    while at < all.len() {
+        if all[at].item.kind == Kind::Texel
+            && let Some(first) = all[..at].iter().position(|other| {
+                other.item.kind == Kind::Texel
+                    && other.item.code == all[at].item.code
+                    && other.item.array == all[at].item.array
+            })
+        {
+            let lanes = all.remove(at).lanes;
+            all[first].lanes.extend(lanes);
+        } else {
+            at += 1;
+        }
+    }
+    all
+}
+
+fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (lane < 32).then_some(lane)
+    })
+}

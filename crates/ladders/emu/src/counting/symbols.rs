@@ -1,0 +1,102 @@
+//! Lines of the source by addresses of the code.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use addr2line::Context;
+use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
+use object::{Object as _, ObjectSection as _};
+use rayspin_core::{Error, Result};
+
+type Bytes = EndianArcSlice<RunTimeEndian>;
+
+/// The emulator's own texts.
+const OWN: [&str; 4] = ["fibres.h", "emulate.h", "texture.h", "table"];
+
+/// A line of a program's text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The source file, as the program names it.
+    pub file: String,
+    /// Counted from 1.
+    pub line: u32,
+}
+
+/// The debug information of a library.
+pub(crate) struct Symbols {
+    context: Context<Bytes>,
+    known: HashMap<u32, Option<Place>>,
+}
+
+impl Symbols {
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        let failed = |detail: String| Error::Device { what: format!("reading {}", path.display()), detail };
+        let bytes = std::fs::read(path).map_err(|e| failed(e.to_string()))?;
+        let file = object::File::parse(&*bytes).map_err(|e| failed(e.to_string()))?;
+        let section = |id: gimli::SectionId| -> std::result::Result<Bytes, gimli::Error> {
+            let data = file.section_by_name(id.name()).and_then(|section| section.data().ok());
+            Ok(Bytes::new(Arc::from(data.unwrap_or_default()), RunTimeEndian::default()))
+        };
+        let dwarf = Dwarf::load(section).map_err(|e| failed(e.to_string()))?;
+        let context = Context::from_dwarf(dwarf).map_err(|e| failed(e.to_string()))?;
+        Ok(Self { context, known: HashMap::new() })
+    }
+
+    /// The line of the call that returns to `code`: of inlined functions the innermost one that is not the
+    /// emulator's. `None` if all are.
+    pub(crate) fn place(&mut self, code: u32) -> Option<Place> {
+        if let Some(known) = self.known.get(&code) {
+            return known.clone();
+        }
+        let found = self.look_up(code);
+        self.known.insert(code, found.clone());
+        found
+    }
+
+    fn look_up(&self, code: u32) -> Option<Place> {
+        let mut frames = self.context.find_frames(u64::from(code).checked_sub(1)?).skip_all_loads().ok()?;
+        while let Ok(Some(frame)) = frames.next() {
+            let Some(location) = frame.location else { continue };
+            let (Some(file), Some(line)) = (location.file, location.line) else { continue };
+            let name = file.rsplit('/').next().unwrap_or(file);
+            // Texts of the emulator, and the text that the compiler was given before any line directive.
+            if !OWN.contains(&name) && !name.starts_with('.') && line > 0 {
+                return Some(Place { file: name.to_owned(), line });
+            }
+        }
+        None
+    }
+}
+
+/// The lines of a program's text, by the names and numbers that its line directives give them.
+pub(crate) fn lines(text: &str) -> HashMap<Place, String> {
+    let mut all = HashMap::new();
+    let (mut file, mut number) = (String::new(), 1);
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("#line ") {
+            let mut words = rest.splitn(2, ' ');
+            number = words.next().and_then(|word| word.parse().ok()).unwrap_or(number);
+            if let Some(name) = words.next() {
+                let name = name.trim().trim_matches('"');
+                name.rsplit('/').next().unwrap_or(name).clone_into(&mut file);
+            }
+            continue;
+        }
+        all.insert(Place { file: file.clone(), line: number }, line.trim().to_owned());
+        number += 1;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_follow_their_directives() {
+        let all = lines("#line 1 \"a.cuh\"\none\ntwo\n#line 1 \"cuda/b.cu\"\n  three\n");
+        let at = |file: &str, line| all[&Place { file: file.to_owned(), line }].as_str();
+        assert_eq!([at("a.cuh", 1), at("a.cuh", 2), at("b.cu", 1)], ["one", "two", "three"]);
+    }
+}
