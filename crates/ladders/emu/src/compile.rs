@@ -31,8 +31,8 @@ pub(crate) struct Compiler {
 
 /// Bytes of the hash at the end of a library. It covers the library's key and all bytes before.
 const HASH: usize = 32;
-/// The runtime of counting, and what a program for it is compiled with: at `-O1` a block of the source stays a
-/// block, and without `-ftree-sra` the copy of a vector stays one access.
+/// The runtime of counting, and what a program for it is compiled with: at `-O1` a block of the source stays
+/// a block, and without `-ftree-sra` the copy of a vector stays one access.
 const RUNTIME: &str = include_str!("../include/counting.cc");
 const COUNTING: [&str; 6] = [
     "-O1",

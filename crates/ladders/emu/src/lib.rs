@@ -19,7 +19,7 @@ mod words;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -86,6 +86,8 @@ struct Inner {
     textures: Mutex<Vec<u64>>,
     /// What launches did, where they are counted.
     counts: Option<Mutex<Vec<counting::Counts>>>,
+    /// Set where blocks that are not counted do not run.
+    only_counted: AtomicBool,
     /// Set while launches are not counted.
     uncounted: AtomicBool,
     /// Held while work is done, so that work is done in order.
@@ -149,6 +151,7 @@ impl Emulator {
                 variables: Mutex::default(),
                 textures: Mutex::default(),
                 counts: None,
+                only_counted: AtomicBool::new(false),
                 uncounted: AtomicBool::new(false),
                 order: Mutex::default(),
                 copies: Mutex::default(),
@@ -170,35 +173,6 @@ impl Emulator {
         }
         let inner = self.inner.afresh(pool(threads)?, None);
         Ok(Self { compiler, programs: self.programs, inner: Arc::new(inner) })
-    }
-
-    /// The same emulator, which counts what kernels do ([`counting`]), with compiled libraries cached in the
-    /// folder `cache`. Blocks run in order on one thread, without the special instructions of this processor:
-    /// one version of the compiler gives the same numbers on every machine. Errors: the compiler is not GCC 12
-    /// or newer; the thread pool cannot be started.
-    pub fn counting(self, cache: Option<PathBuf>) -> Result<Self> {
-        let mut compiler = self.compiler;
-        if let Some(cache) = cache {
-            compiler = compiler.keeping(cache);
-        }
-        let inner = self.inner.afresh(pool(1)?, Some(Mutex::default()));
-        Ok(Self { compiler: compiler.counting()?, programs: self.programs, inner: Arc::new(inner) })
-    }
-
-    /// Counts launches from now on, or runs them without; it counts at first.
-    pub fn count(&self, on: bool) {
-        self.inner.uncounted.store(!on, Ordering::SeqCst);
-    }
-
-    /// What kernels did since the last call, in the order of their first launches; launches of one kernel with
-    /// one grid are one. Empty unless the emulator counts.
-    pub fn take_counts(&self) -> Vec<counting::Counts> {
-        self.inner.counts.as_ref().map(|counts| std::mem::take(&mut *lock(counts))).unwrap_or_default()
-    }
-
-    /// What the compiler says of itself.
-    pub fn compiler(&self) -> &str {
-        self.compiler.version()
     }
 
     /// The kernels that ran since the last call, and how they ran.
@@ -274,6 +248,7 @@ impl Inner {
             variables: Mutex::default(),
             textures: Mutex::default(),
             counts,
+            only_counted: AtomicBool::new(false),
             uncounted: AtomicBool::new(false),
             order: Mutex::default(),
             copies: Mutex::default(),

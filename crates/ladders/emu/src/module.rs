@@ -458,13 +458,18 @@ impl Callable {
         if blocks > 0 {
             recording.block(threads, || part(&self.code, self.call, 0..1))?;
         }
+        let others = !inner.only_counted.load(Ordering::SeqCst);
         let mut next = 1;
         for block in recording.sample(blocks) {
-            self.uncounted(counted, next..block, &part)?;
+            if others {
+                self.uncounted(counted, next..block, &part)?;
+            }
             recording.block(threads, || part(&self.code, self.call, block..block + 1))?;
             next = block + 1;
         }
-        self.uncounted(counted, next..blocks, &part)?;
+        if others {
+            self.uncounted(counted, next..blocks, &part)?;
+        }
         let shared = self.declared.saturating_add(launch.shared);
         Ok(Some(recording.finish(kernel, launch, shared)))
     }

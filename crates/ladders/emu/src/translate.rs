@@ -22,7 +22,8 @@ const TEXTURE: &str = include_str!("../include/texture.h");
 /// `__shared__` arrays become references into the block's memory, which is filled with NaN before each block
 /// and has fences behind each array; `extern __shared__` arrays become pointers to the block's dynamic
 /// memory. Lines keep their numbers. With `loops` a thread's place is a parameter, and kernels whose threads
-/// need nothing of each other get a loop over them as well. With `counting` the program tells of its accesses.
+/// need nothing of each other get a loop over them as well. With `counting` the program tells of its
+/// accesses.
 pub(crate) fn translate(program: &Program, ways: Option<&Ways>, counting: bool) -> Result<String> {
     let mut source = program.text.clone();
     for (_, split) in ways.into_iter().flat_map(Ways::split) {

@@ -28,6 +28,7 @@ Examples:
   rayspin-ladder try histogram my_kernel.cu              your kernel, checked and timed between the others
   rayspin-ladder source histogram gpu-packed             the CUDA C++ of a variant
   rayspin-ladder tune transpose                          the fastest parameters on this machine
+  rayspin-ladder counters transpose                      sectors and bank conflicts by line, without a GPU
   rayspin-ladder report transpose                        blocks, registers, occupancy and waves of each launch
   rayspin-ladder applications --html applications.html   what limits each on the GPU, and how much faster it is
   rayspin-ladder compare before.json after.json
@@ -86,6 +87,10 @@ pub(crate) enum Command {
     /// Report blocks, registers, shared memory, occupancy and waves of each launch on a GPU
     #[command(after_help = ladder::REPORT)]
     Report(ladder::Report),
+    /// Count what a profiler on a GPU counts, without a GPU: sectors, bank conflicts, divergence, by kernel,
+    /// line and array; and predict the time on a GPU
+    #[command(after_help = ladder::COUNTERS)]
+    Counters(Box<ladder::Counters>),
     /// Show what limits each algorithm on the GPU, its threads there, and its speedup over the CPU with and
     /// without transfers
     #[command(after_help = ladder::APPLICATIONS)]

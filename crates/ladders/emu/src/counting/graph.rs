@@ -107,8 +107,8 @@ fn reaching(next: &[Vec<usize>], end: usize) -> Vec<bool> {
     seen
 }
 
-/// Immediate dominators from the end backwards (Cooper, Harvey, Kennedy: "A simple, fast dominance algorithm",
-/// 2001).
+/// Immediate dominators from the end backwards (Cooper, Harvey, Kennedy: "A simple, fast dominance
+/// algorithm", 2001).
 fn dominators(next: &[Vec<usize>], end: usize) -> Vec<u32> {
     const NONE: usize = usize::MAX;
     let before = before(next, end);

@@ -3,10 +3,11 @@
 //!
 //! A program is compiled so that it tells of every access and every block of code ([`assembly`]). Each
 //! thread's tale is kept ([`record`]), and the lanes of a warp are then run together ([`replay`]) along the
-//! graph of the blocks ([`graph`]). The kept tale is that of each thread by itself, in order, with its barriers,
-//! exchanges, fences and atomics: what looks for races can read the same.
+//! graph of the blocks ([`graph`]). The kept tale is that of each thread by itself, in order, with its
+//! barriers, exchanges, fences and atomics: what looks for races can read the same.
 
 pub(crate) mod assembly;
+mod emulator;
 mod graph;
 mod metrics;
 mod names;

@@ -1,4 +1,5 @@
-//! Names that a program's text gives: a kernel's parameters, variables of constant memory, members of vectors.
+//! Names that a program's text gives: a kernel's parameters, variables of constant memory, members of
+//! vectors.
 
 use crate::words::{group, last_word, statement_end, without_comments, word};
 

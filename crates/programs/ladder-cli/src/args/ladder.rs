@@ -199,6 +199,83 @@ pub(crate) struct Report {
     pub(crate) width: Width,
 }
 
+/// More help for `rayspin-ladder counters`.
+pub(super) const COUNTERS: &str = "\
+The CUDA sources run on the CPU (with g++ 12 or newer), in small sizes unless --case, --size or --measured says otherwise. What \
+every thread reads and writes is kept, and the lanes of each warp are then replayed together: they part at branches and meet \
+again where the ways join. Of big grids some blocks are counted and the numbers scaled; the output says so.
+
+Sectors: pieces of 32 bytes that move. Moved / asked: bytes of these over the bytes that lanes ask for; 1 is the best. Turns / \
+least: how often shared memory is busy (ncu: wavefronts) over the least for that width. Lanes: active lanes of a warp, of 32.
+
+The predicted time is the largest of several limits: bytes from memory and from the second-level cache, turns, atomic \
+operations, instructions, and the wait for memory; and the launch. Instructions are those of the host's compiler: the \
+prediction orders variants, it does not replace a measurement.
+
+Examples:
+  rayspin-ladder counters transpose
+  rayspin-ladder counters transpose --variant gpu-naive --size 1024x1024 --lines
+  rayspin-ladder counters transpose --variant gpu-naive,gpu-padded --changed
+  rayspin-ladder counters histogram --own mine.cu --grid 4 --on rtx4090
+Exit codes: 0 done, 1 a variant fails, 2 an option is wrong.";
+
+/// `rayspin-ladder counters`
+#[derive(Debug, Args)]
+pub(crate) struct Counters {
+    /// Algorithms
+    #[arg(value_name = "NAME", hide_possible_values = true, required_unless_present = "all")]
+    pub(crate) names: Vec<String>,
+    /// Every algorithm
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all: bool,
+    /// These variants only
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    pub(crate) variant: Vec<String>,
+    /// A kernel of your own beside them, as rayspin-ladder try takes it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) own: Option<PathBuf>,
+    /// Threads of a block of your own kernel
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    pub(crate) block: u32,
+    /// Blocks of your own kernel [default: enough for one thread for each output element]
+    #[arg(long, value_name = "N")]
+    pub(crate) grid: Option<u32>,
+    /// Bytes of dynamic shared memory of a block of your own kernel
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) shared: u32,
+    /// Problem by name: rayspin-ladder list NAME lists them [default: a small one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) case: Option<String>,
+    /// The problem in another size: 8192x8192, 4194304, 2^22
+    #[arg(long, value_name = "AxB")]
+    pub(crate) size: Option<String>,
+    /// The problem that a GPU is measured with: minutes for some algorithms
+    #[arg(long, conflicts_with_all = ["case", "size"])]
+    pub(crate) measured: bool,
+    /// Run only the blocks that are counted: seconds for problems of any size, where blocks need nothing of
+    /// each other
+    #[arg(long)]
+    pub(crate) sampled: bool,
+    /// The GPU to predict the time on: h100, a100, rtx4090
+    #[arg(long, value_name = "NAME", default_value = "h100")]
+    pub(crate) on: String,
+    /// Run each variant twice on the GPU instead, and write the launches of both runs in order, for a
+    /// profiler's numbers to be put beside these
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["own", "json"])]
+    pub(crate) launches: Option<PathBuf>,
+    /// A table of every line that reads, writes, waits or parts [default: where one variant is counted]
+    #[arg(long)]
+    pub(crate) lines: bool,
+    /// What changed between two variants, by array and line
+    #[arg(long)]
+    pub(crate) changed: bool,
+    /// Write everything as JSON (-: instead of the tables)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) width: Width,
+}
+
 /// `rayspin-ladder run`
 #[derive(Debug, Args)]
 pub(crate) struct Run {

@@ -62,10 +62,10 @@ struct VariantTimes {
 }
 
 /// A problem of a ladder, and the CUDA variants that run it: they refuse the problems before it.
-struct Emulation<'a> {
-    ladder: &'a dyn Ladder,
-    which: Which<'a>,
-    names: Vec<&'static str>,
+pub(super) struct Emulation<'a> {
+    pub(super) ladder: &'a dyn Ladder,
+    pub(super) which: Which<'a>,
+    pub(super) names: Vec<&'static str>,
 }
 
 /// Runs the CUDA sources of ladders on the CPU, prints what it costs and writes files.
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()
     check(&args.variant, &ladders)?;
     let mut plans = Vec::new();
     for &ladder in &ladders {
-        let emulations = plan(ladder, args, size.as_deref())?;
+        let emulations = plan(ladder, args.case.as_deref(), size.as_deref(), &args.variant)?;
         let some = emulations.iter().any(|emulation| !emulation.names.is_empty());
         if !some && !args.all {
             let name = ladder.about().name;
@@ -198,15 +198,20 @@ pub(super) fn which<'a>(
 
 /// The problems that together run every CUDA variant that is wanted: [`which`], then those trials that most
 /// of the variants left take. Where the user names a case or a size, that is the only problem.
-fn plan<'a>(ladder: &'a dyn Ladder, args: &'a Run, size: Option<&'a [usize]>) -> Result<Vec<Emulation<'a>>> {
-    let wanted = |name: &str| args.variant.is_empty() || args.variant.iter().any(|wanted| wanted == name);
+pub(super) fn plan<'a>(
+    ladder: &'a dyn Ladder,
+    case: Option<&'a str>,
+    size: Option<&'a [usize]>,
+    variants: &[String],
+) -> Result<Vec<Emulation<'a>>> {
+    let wanted = |name: &str| variants.is_empty() || variants.iter().any(|wanted| wanted == name);
     let taking = |which: Which<'_>, left: &[&'static str]| -> Result<Vec<&'static str>> {
         let runs = |v: &VariantInfo| v.backend == BackendKind::Cuda && v.refuses.is_none();
         let variants = ladder.outline(which)?.variants;
         Ok(variants.iter().filter(|v| runs(v) && left.contains(&v.name)).map(|v| v.name).collect())
     };
-    let mut which = which(ladder, args.case.as_deref(), size)?;
-    let alone = args.case.is_some() || size.is_some();
+    let mut which = which(ladder, case, size)?;
+    let alone = case.is_some() || size.is_some();
     let mut left = names(ladder, which, if alone { 0 } else { ladder.trials() })?;
     left.retain(|name| wanted(name));
     let mut plan = Vec::new();
@@ -387,7 +392,7 @@ mod tests {
                 known.extend(variants.iter().filter(|v| v.backend == BackendKind::Cuda).map(|v| v.name));
             }
             let mut run = BTreeSet::new();
-            for emulation in plan(ladder, &args, None).unwrap() {
+            for emulation in plan(ladder, None, None, &args.variant).unwrap() {
                 let variants = ladder.outline(emulation.which).unwrap().variants;
                 for variant in &emulation.names {
                     let refuses = variants.iter().find(|v| v.name == *variant).map(|v| &v.refuses);
@@ -399,7 +404,11 @@ mod tests {
         }
         let add = all.named(&["matrix-add".to_owned()]).unwrap()[0];
         let args = Cli::parse_from(["rayspin-ladder", "matrix-add", "--emulate"]).run;
-        let run: Vec<_> = plan(add, &args, None).unwrap().into_iter().flat_map(|e| e.names).collect();
+        let run: Vec<_> = plan(add, args.case.as_deref(), None, &args.variant)
+            .unwrap()
+            .into_iter()
+            .flat_map(|e| e.names)
+            .collect();
         assert!(run.contains(&"gpu-one-block"), "the course's first kernel: {run:?}");
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod applications;
 pub(crate) mod benchmark;
 pub(crate) mod compare;
+pub(crate) mod counters;
 mod csv;
 mod emulate;
 pub(crate) mod explain;

@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
     let (kernel, declaration) = signature(all, ladder, which)?;
     let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
     emulate::check(&args.variant, &ladders)?;
-    let own = own(file, args)?;
+    let own = own(file, args.block, args.grid, args.shared)?;
     if !gpu && std::env::var_os(APART).is_none() {
         // In the small sizes of the checks a kernel takes seconds; in a size of the user's it takes what it
         // takes.
@@ -118,22 +118,22 @@ fn print_declaration(name: &str, kernel: &str, declaration: &str) -> Result<()> 
 }
 
 /// The user's kernel. Errors: no such file, no text, a block without threads.
-fn own(file: &Path, args: &Try) -> Result<Own> {
+pub(super) fn own(file: &Path, block: u32, grid: Option<u32>, shared: u32) -> Result<Own> {
     let text = rayspin::io::read_text(file).map_err(|error| {
         BadInput::new(format!("expected CUDA C++, found none: {error}"))
             .hint("rayspin-ladder try NAME prints how such a kernel begins")
     })?;
     let hint = "rayspin-ladder try --help tells of threads and blocks";
-    if !(1..=1024).contains(&args.block) {
-        let message = format!("--block: expected 1 to 1024, found {}", args.block);
+    if !(1..=1024).contains(&block) {
+        let message = format!("--block: expected 1 to 1024, found {block}");
         return Err(BadInput::new(message).hint(hint).into());
     }
-    if args.grid == Some(0) {
+    if grid == Some(0) {
         return Err(BadInput::new("--grid: expected at least 1, found 0").hint(hint).into());
     }
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let own = Own::new(&name, &name, text, args.block);
-    Ok(Own { blocks: args.grid, shared: args.shared, ..own })
+    let own = Own::new(&name, &name, text, block);
+    Ok(Own { blocks: grid, shared, ..own })
 }
 
 /// Set in the process that runs a kernel in the emulator.

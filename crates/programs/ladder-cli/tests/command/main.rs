@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod counters;
 #[path = "../../../../../tests/documents.rs"]
 mod documents;
 mod documents_run;

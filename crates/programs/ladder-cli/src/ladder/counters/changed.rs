@@ -1,0 +1,157 @@
+//! The line to change first, and what changed between two kernels.
+
+use rayspin::report::number;
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin_emu::counting::{Access, Counts, Kind, Line, Space};
+
+use super::gpus::Gpu;
+use super::{Counted, Found};
+
+const SECTOR: f64 = 32.0;
+const WARP: f64 = 32.0;
+/// A waste below this share of a kernel's time is not worth a change.
+const LITTLE: f64 = 0.03;
+
+/// What a line wastes.
+struct Waste<'a> {
+    line: &'a Line,
+    seconds: f64,
+    words: String,
+}
+
+/// What to change first in a variant, in a sentence.
+pub(super) fn first(gpu: &Gpu, counted: &Counted) -> Option<String> {
+    let all = counted.kernels.iter().flat_map(|kernel| wastes(gpu, &kernel.counts));
+    let most = all.max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let time = counted.seconds().unwrap_or(0.0);
+    let name = &counted.name;
+    if most.seconds < LITTLE * time || most.seconds <= 0.0 {
+        let limit = counted.limit().map(|limit| format!("; it is limited by: {limit}")).unwrap_or_default();
+        return Some(format!("{name}: no line wastes much{limit}"));
+    }
+    let Line { place, text, .. } = most.line;
+    Some(format!("{name}: change first {}:{}: {} ({text})", place.file, place.line, most.words))
+}
+
+fn wastes<'a>(gpu: &Gpu, counts: &'a Counts) -> Vec<Waste<'a>> {
+    let busy = gpu.multiprocessors.min(counts.blocks().max(1) as f64);
+    let cycles = |cycles: f64| cycles / busy / gpu.clock;
+    let mut all = Vec::new();
+    for line in &counts.lines {
+        for access in &line.accesses {
+            let (seconds, words) = match (access.space, access.kind) {
+                (Space::Global, Kind::Atomic) => (
+                    (access.most - access.requests) / 64.0 / gpu.clock,
+                    format!(
+                        "{} lanes of a warp add to the same address of {}",
+                        number::significant(access.most / access.requests, 2),
+                        access.array
+                    ),
+                ),
+                (Space::Global, kind) => {
+                    let least = access.bytes / (4.0 * SECTOR);
+                    let moved = (access.sectors * SECTOR - access.bytes).max(0.0) / gpu.cache;
+                    (
+                        moved.max(cycles(access.rows - least)),
+                        format!(
+                            "its {} of {} move {} times the bytes that they ask for",
+                            if kind == Kind::Read { "loads" } else { "stores" },
+                            access.array,
+                            number::significant(access.sectors * SECTOR / access.bytes, 2)
+                        ),
+                    )
+                }
+                (Space::Shared, _) => (
+                    cycles(access.turns - access.least),
+                    format!(
+                        "{} takes {} times the least turns (bank conflicts)",
+                        access.array,
+                        number::significant(access.turns / access.least, 2)
+                    ),
+                ),
+                (Space::Constant, _) => (
+                    cycles(access.turns - access.requests),
+                    format!(
+                        "lanes of a warp want {} different numbers of {} at a time",
+                        number::significant(access.turns / access.requests, 2),
+                        access.array
+                    ),
+                ),
+                (Space::Texture, _) => continue,
+            };
+            all.push(Waste { line, seconds, words });
+        }
+        if line.visits > 0.0 {
+            let active = line.lanes / line.visits / WARP;
+            let idle = line.work.total() * (1.0 - active) / 4.0;
+            let words = format!("{} of 32 lanes are active", number::significant(active * WARP, 2));
+            all.push(Waste { line, seconds: cycles(idle), words });
+        }
+    }
+    all
+}
+
+/// An access of a variant with its line.
+struct Row<'a> {
+    line: &'a Line,
+    access: &'a Access,
+}
+
+fn rows(counted: &Counted) -> Vec<Row<'_>> {
+    let lines = counted.kernels.iter().flat_map(|kernel| &kernel.counts.lines);
+    lines.flat_map(|line| line.accesses.iter().map(move |access| Row { line, access })).collect()
+}
+
+/// What moves: sectors of memory, turns of shared memory.
+fn cost(access: &Access) -> f64 {
+    match access.space {
+        Space::Global | Space::Texture => access.sectors,
+        Space::Shared | Space::Constant => access.turns,
+    }
+}
+
+/// Two variants side by side, by array: their lines, and what each moves.
+pub(super) fn table(found: &Found) -> Option<Table> {
+    let [a, b] = found.variants.as_slice() else { return None };
+    let columns = vec![
+        Column::text("Array"),
+        Column::text("What"),
+        Column::text("Before").legend("the line of the first variant"),
+        Column::number("Cost")
+            .significant(4)
+            .legend("sectors of memory; turns of shared memory and constants"),
+        Column::text("After").legend("the line of the second variant"),
+        Column::number("cost").significant(4),
+        Column::number("After / before").unit("×").significant(3),
+    ];
+    let caption = format!("{}: {}, what changed from {} to {}", found.ladder, found.problem, a.name, b.name);
+    let mut table = Table::new(caption, columns);
+    let (before, after) = (rows(a), rows(b));
+    let mut used = vec![false; after.len()];
+    let place = |row: &Row<'_>| format!("{}:{}", row.line.place.file, row.line.place.line);
+    let mut all = Vec::new();
+    for row in &before {
+        let key = |row: &Row<'_>| (row.access.array.clone(), row.access.kind, row.access.space);
+        let at = (0..after.len()).find(|&at| !used[at] && key(&after[at]) == key(row));
+        if let Some(at) = at {
+            used[at] = true;
+        }
+        all.push((Some(row), at.map(|at| &after[at])));
+    }
+    all.extend(after.iter().zip(&used).filter(|(_, used)| !**used).map(|(row, _)| (None, Some(row))));
+    for (one, other) in all {
+        let Some(named) = one.or(other) else { continue };
+        let ratio = one.zip(other).map(|(one, other)| cost(other.access) / cost(one.access));
+        let cells: Vec<Cell> = vec![
+            named.access.array.as_str().into(),
+            super::show::what(named.access).into(),
+            one.map_or(Cell::Empty, |row| place(row).into()),
+            one.map(|row| cost(row.access)).into(),
+            other.map_or(Cell::Empty, |row| place(row).into()),
+            other.map(|row| cost(row.access)).into(),
+            ratio.filter(|ratio| ratio.is_finite()).into(),
+        ];
+        table.push(cells);
+    }
+    Some(table)
+}

@@ -1,0 +1,320 @@
+//! `rayspin-ladder counters`: what a profiler on a GPU counts, without a GPU.
+
+mod changed;
+mod gpus;
+mod launches;
+mod predict;
+mod show;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+use rayspin::core::{Error, Progress};
+use rayspin::device::cuda::{self, Program};
+use rayspin::device::{Backend, BackendKind, Device};
+use rayspin::tune::{Ladder, Own, Session};
+use rayspin_emu::Emulator;
+use rayspin_emu::counting::{Counts, Work};
+use rayspin_shell::interrupt::{STOP, stoppable};
+use rayspin_shell::{BadInput, Context, files, say};
+
+use super::benchmark::{check_case, is_stdout, outputs, size, write};
+use super::emulate::{self, CompileCache, Emulation};
+use super::{Ladders, own, unknown, which};
+use crate::args::ladder::Counters;
+use crate::without::{self, Missing};
+use gpus::Gpu;
+use predict::{Prediction, predict};
+
+/// Seed of the inputs, the same as in other commands.
+const SEED: u64 = 1;
+
+/// A ladder's variants, counted.
+struct Found {
+    ladder: &'static str,
+    problem: String,
+    compiler: String,
+    gpu: &'static Gpu,
+    variants: Vec<Counted>,
+}
+
+/// A variant's kernels, counted.
+struct Counted {
+    name: String,
+    config: String,
+    kernels: Vec<Kernel>,
+    /// Why there are none.
+    why: Option<String>,
+}
+
+/// A kernel with one grid.
+struct Kernel {
+    counts: Counts,
+    takes: Option<Takes>,
+    /// `None` for a program whose lines only the emulator runs.
+    prediction: Option<Prediction>,
+}
+
+/// What NVRTC says that a kernel takes.
+#[derive(Debug, Clone, Copy, serde::Serialize)]
+struct Takes {
+    registers: u32,
+    /// Bytes of a thread's local memory.
+    local: u32,
+    spill_stores: u32,
+    spill_loads: u32,
+}
+
+impl Counted {
+    /// The predicted time of all kernels, where each has one.
+    fn seconds(&self) -> Option<f64> {
+        if self.kernels.is_empty() {
+            return None;
+        }
+        self.kernels.iter().map(|kernel| Some(kernel.prediction.as_ref()?.seconds)).sum()
+    }
+
+    fn twin(&self) -> bool {
+        self.kernels.iter().any(|kernel| kernel.counts.twin)
+    }
+
+    /// What limits the kernel that takes longest.
+    fn limit(&self) -> Option<predict::Limit> {
+        let all = self.kernels.iter().filter_map(|kernel| kernel.prediction.as_ref());
+        all.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|prediction| prediction.limit)
+    }
+}
+
+/// Instructions of all lines.
+fn total(counts: &Counts) -> Work {
+    counts.lines.iter().fold(Work::default(), |sum, line| Work {
+        integer: sum.integer + line.work.integer,
+        single: sum.single + line.work.single,
+        double: sum.double + line.work.double,
+        special: sum.special + line.work.special,
+        branch: sum.branch + line.work.branch,
+    })
+}
+
+/// Counts the variants of ladders, prints tables and writes a file.
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters) -> Result<()> {
+    let outputs = outputs([&args.json, &None, &None])?;
+    let ladders = ladders.chosen(args.all, &args.names)?;
+    let size = args.size.as_deref().map(size).transpose()?;
+    let Some(gpu) = gpus::ALL.iter().find(|gpu| gpu.name == args.on) else {
+        let known: Vec<_> = gpus::ALL.iter().map(|gpu| gpu.name).collect();
+        return Err(unknown("--on", &args.on, &known, "rayspin-ladder counters --help lists them").into());
+    };
+    if args.own.is_some() && ladders.len() != 1 {
+        let message = format!("--own: expected one algorithm, found {}", ladders.len());
+        return Err(BadInput::new(message).hint("rayspin-ladder counters NAME --own FILE").into());
+    }
+    emulate::check(&args.variant, &ladders)?;
+    let mut plans = Vec::new();
+    for &ladder in &ladders {
+        plans.extend(problems(ladder, args, size.as_deref())?);
+    }
+    if let Some(file) = &args.launches {
+        return launches::run(context, &plans, file);
+    }
+    let kept = CompileCache::new()?;
+    let emulator =
+        emulate::emulator()?.counting(Some(kept.folder.clone())).map_err(Missing::with(without::COMPILER))?;
+    let emulator = Arc::new(emulator);
+    let device = Device::with_driver(emulator.clone(), context.device.host());
+    let own = match &args.own {
+        Some(file) => Some(own::own(file, args.block, args.grid, args.shared)?),
+        None => None,
+    };
+    let mut counter = Counter { context, args, gpu, emulator, device, own, compiled: Vec::new() };
+    let tables = !outputs.iter().any(|(path, _)| is_stdout(path));
+    let (mut all, mut failed, mut printed) = (Vec::new(), Vec::new(), Vec::new());
+    let ran = stoppable(|| -> Result<()> {
+        for emulation in &plans {
+            if STOP.load(Ordering::SeqCst) {
+                break;
+            }
+            let found = counter.ladder(emulation, &mut failed)?;
+            if tables {
+                printed.extend(show::print(&found, args)?);
+            }
+            all.push(found);
+        }
+        Ok(())
+    });
+    for (path, _) in outputs {
+        write(path, &show::json(&all)?)?;
+    }
+    ran?;
+    if STOP.load(Ordering::SeqCst) {
+        return Err(Error::Interrupted.into());
+    }
+    if !printed.is_empty() {
+        files::print(&args.width.legend(&printed))?;
+    }
+    for one in &failed {
+        say!("FAILED: {one}");
+    }
+    if !failed.is_empty() {
+        anyhow::bail!("failed: {}", failed.len());
+    }
+    Ok(())
+}
+
+/// The problems to count, with the variants for each: the user's, the one that GPUs are measured with, or small
+/// ones that together run every variant.
+fn problems<'a>(
+    ladder: &'a dyn Ladder,
+    args: &'a Counters,
+    size: Option<&'a [usize]>,
+) -> Result<Vec<Emulation<'a>>> {
+    if args.measured {
+        let which = which(ladder, None, None, BackendKind::Cuda);
+        let variants = ladder.outline(which)?.variants;
+        let wanted = |name: &str| args.variant.is_empty() || args.variant.iter().any(|other| other == name);
+        let names =
+            variants.iter().filter(|v| v.backend == BackendKind::Cuda && wanted(v.name)).map(|v| v.name);
+        return Ok(vec![Emulation { ladder, which, names: names.collect() }]);
+    }
+    check_case(ladder, args.case.as_deref())?;
+    if args.own.is_some() {
+        let which = emulate::which(ladder, args.case.as_deref(), size)?;
+        let names = args.variant.iter().filter_map(|name| {
+            let variants = ladder.outline(which).ok()?.variants;
+            variants.iter().find(|v| v.name == name).map(|v| v.name)
+        });
+        return Ok(vec![Emulation { ladder, which, names: names.collect() }]);
+    }
+    let all = emulate::plan(ladder, args.case.as_deref(), size, &args.variant)?;
+    Ok(all.into_iter().filter(|emulation| !emulation.names.is_empty()).collect())
+}
+
+/// Kernels of programs as NVRTC compiled them, or nothing.
+type Compiled = (Arc<Program>, Vec<cuda::Usage>);
+
+struct Counter<'a> {
+    context: &'a Context,
+    args: &'a Counters,
+    gpu: &'static Gpu,
+    emulator: Arc<Emulator>,
+    device: Device,
+    own: Option<Own>,
+    compiled: Vec<Compiled>,
+}
+
+impl Counter<'_> {
+    fn ladder(&mut self, emulation: &Emulation<'_>, failed: &mut Vec<String>) -> Result<Found> {
+        let Emulation { ladder, which, names } = emulation;
+        let which = *which;
+        let name = ladder.about().name;
+        let (stage, began) = (format!("{name}: counters"), Instant::now());
+        self.emulator.count(false);
+        let mut session = match self.own {
+            Some(own) => ladder.open_with(which, &self.device, SEED, own)?,
+            None => ladder.open(which, &self.device, SEED)?,
+        };
+        let wanted =
+            |variant: &str| names.contains(&variant) || self.own.is_some_and(|own| variant == own.name);
+        let variants: Vec<_> = session
+            .variants()
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| v.backend == BackendKind::Cuda && wanted(v.name))
+            .map(|(at, v)| (at, v.name, v.space.default_config(), v.refuses.clone()))
+            .collect();
+        self.context.console.begin(&stage, variants.len());
+        let mut found = Found {
+            ladder: name,
+            problem: session.problem(),
+            compiler: self.emulator.compiler().to_owned(),
+            gpu: self.gpu,
+            variants: Vec::new(),
+        };
+        for (at, variant, config, refuses) in variants {
+            if STOP.load(Ordering::SeqCst) {
+                break;
+            }
+            self.context.console.step(variant);
+            let mut counted = Counted {
+                name: variant.to_owned(),
+                config: config.to_string(),
+                kernels: Vec::new(),
+                why: refuses.map(|why| format!("not run: {why}")),
+            };
+            if counted.why.is_none() {
+                match self.count(session.as_mut(), at, &config) {
+                    Ok(kernels) => counted.kernels = kernels,
+                    Err(Error::Interrupted) => break,
+                    Err(error) => {
+                        failed.push(format!("{variant} of {name}: {error}"));
+                        counted.why = Some(format!("FAILED: {error}"));
+                    }
+                }
+            }
+            found.variants.push(counted);
+        }
+        self.context.console.end(&stage, began.elapsed().as_secs_f64());
+        Ok(found)
+    }
+
+    /// The kernels of a run whose tables and plans are made.
+    fn count(
+        &mut self,
+        session: &mut dyn Session,
+        at: usize,
+        config: &rayspin::tune::Config,
+    ) -> rayspin::core::Result<Vec<Kernel>> {
+        let Backend::Cuda(cuda) = self.device.backend() else { return Ok(Vec::new()) };
+        let mut launched = Vec::new();
+        if !self.args.sampled {
+            // The first run makes tables and plans.
+            self.emulator.count(false);
+            launched = cuda.launches(|| session.run(at, config, 0))?;
+            self.device.synchronize()?;
+        }
+        self.emulator.take_counts();
+        self.emulator.count_only(self.args.sampled);
+        self.emulator.count(true);
+        let counted = cuda.launches(|| session.run(at, config, 0)).and_then(|more| {
+            launched.extend(more);
+            self.device.synchronize()
+        });
+        self.emulator.count(false);
+        counted?;
+        let mut kernels = Vec::new();
+        for counts in self.emulator.take_counts() {
+            let program = launched
+                .iter()
+                .find(|one| one.kernel == counts.kernel && one.program.name == counts.program)
+                .map(|one| one.program.clone());
+            let takes = program.and_then(|program| self.takes(&program, &counts.kernel));
+            let registers = takes.map(|takes| takes.registers);
+            let prediction = (!counts.twin).then(|| predict(self.gpu, &counts, registers));
+            kernels.push(Kernel { counts, takes, prediction });
+        }
+        Ok(kernels)
+    }
+
+    /// What a kernel takes of the GPU, where NVRTC is there to say so.
+    fn takes(&mut self, program: &Arc<Program>, kernel: &str) -> Option<Takes> {
+        if cuda::compiler_missing().is_some() {
+            return None;
+        }
+        let known = self.compiled.iter().position(|(other, _)| other == program);
+        let at = known.unwrap_or_else(|| {
+            let compiled = cuda::compile(program, &cuda::architecture(self.gpu.capability), true);
+            let usages = compiled.map(|compiled| cuda::usages(&compiled.log)).unwrap_or_default();
+            self.compiled.push((program.clone(), usages));
+            self.compiled.len() - 1
+        });
+        let usage = self.compiled[at].1.iter().find(|usage| usage.kernel == kernel)?;
+        Some(Takes {
+            registers: usage.registers,
+            local: usage.stack,
+            spill_stores: usage.spill_stores,
+            spill_loads: usage.spill_loads,
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! Counts as tables and JSON.
+
+use anyhow::Result;
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin_emu::counting::{Access, Kind, Line, Space};
+use rayspin_shell::files;
+use serde_json::{Value, json as value};
+
+use super::{Counted, Found, Kernel, changed};
+use crate::args::ladder::Counters;
+
+const SECTOR: f64 = 32.0;
+/// Letters of a line's text in a table.
+const TEXT: usize = 40;
+
+/// Prints a ladder's tables and sentences; gives the tables, for the legend.
+pub(super) fn print(found: &Found, args: &Counters) -> Result<Vec<Table>> {
+    let mut tables = vec![summary(found)];
+    files::print(&args.width.text(&tables[0]))?;
+    if args.lines || found.variants.len() == 1 {
+        for counted in &found.variants {
+            for kernel in &counted.kernels {
+                let table = lines(counted, kernel);
+                files::print(&args.width.text(&table))?;
+                tables.push(table);
+            }
+        }
+    }
+    if args.changed || found.variants.len() == 2 {
+        match changed::table(found) {
+            Some(table) => {
+                files::print(&args.width.text(&table))?;
+                tables.push(table);
+            }
+            None => files::print(&"--changed compares two variants: name them with --variant A,B")?,
+        }
+    }
+    let mut said = notes(found);
+    said.extend(found.variants.iter().filter_map(|counted| changed::first(found.gpu, counted)));
+    files::print(&args.width.lines(&said.join("\n")))?;
+    Ok(tables)
+}
+
+/// Over accesses of all kernels: what `of` says of those that `wanted` wants.
+fn sum(counted: &Counted, of: fn(&Access) -> f64, wanted: impl Fn(&Access) -> bool + Copy) -> f64 {
+    counted.kernels.iter().map(|kernel| kernel.counts.sum(of, wanted)).sum()
+}
+
+fn ratio(above: f64, below: f64) -> Option<f64> {
+    (below > 0.0).then(|| above / below)
+}
+
+fn summary(found: &Found) -> Table {
+    let mut columns = vec![
+        Column::text("Variant"),
+        Column::number("Load requests").significant(4).legend("of warps, to memory of the device"),
+        Column::number("Sectors").significant(4).legend("pieces of 32 bytes that loads move"),
+        Column::number("Moved / asked")
+            .decimals(2)
+            .legend("bytes of these sectors over the bytes that lanes ask for"),
+        Column::number("Store requests").significant(4),
+        Column::number("sectors").significant(4).legend("of stores and atomic operations"),
+        Column::number("moved / asked").decimals(2),
+        Column::number("Turns / least")
+            .decimals(2)
+            .legend("times that shared memory is busy, over the least for that width: bank conflicts"),
+        Column::number("Lanes").decimals(1).legend("active lanes of an instruction, of 32"),
+        Column::number("Splits").significant(3).legend("branches at which lanes of a warp part"),
+    ];
+    columns.push(
+        Column::number(format!("Time on {}", found.gpu.card)).seconds().legend("predicted, not measured"),
+    );
+    columns.push(Column::text("Limited by"));
+    let caption = format!("{}: {}, counted on the CPU ({})", found.ladder, found.problem, found.compiler);
+    let mut table = Table::new(caption, columns);
+    for counted in &found.variants {
+        if let Some(why) = &counted.why {
+            let mut cells = vec![Cell::from(counted.name.as_str())];
+            cells.resize(11, Cell::Empty);
+            cells.push(why.as_str().into());
+            table.push(cells);
+            continue;
+        }
+        let global = |a: &Access| matches!(a.space, Space::Global | Space::Texture);
+        let loads = |a: &Access| global(a) && matches!(a.kind, Kind::Read | Kind::Texel);
+        let stores = |a: &Access| global(a) && matches!(a.kind, Kind::Write | Kind::Atomic);
+        let shared = |a: &Access| a.space == Space::Shared;
+        let instructions: f64 = counted.kernels.iter().map(|k| k.counts.instructions()).sum();
+        let lanes: f64 =
+            counted.kernels.iter().map(|k| k.counts.lanes_per_instruction() * k.counts.instructions()).sum();
+        let splits: f64 = counted.kernels.iter().flat_map(|k| &k.counts.lines).map(|line| line.splits).sum();
+        table.push(vec![
+            counted.name.as_str().into(),
+            sum(counted, |a| a.requests, loads).into(),
+            sum(counted, |a| a.sectors, loads).into(),
+            ratio(sum(counted, |a| a.sectors, loads) * SECTOR, sum(counted, |a| a.bytes, loads)).into(),
+            sum(counted, |a| a.requests, stores).into(),
+            sum(counted, |a| a.sectors, stores).into(),
+            ratio(sum(counted, |a| a.sectors, stores) * SECTOR, sum(counted, |a| a.bytes, stores)).into(),
+            ratio(sum(counted, |a| a.turns, shared), sum(counted, |a| a.least, shared)).into(),
+            ratio(lanes, instructions).into(),
+            splits.into(),
+            counted.seconds().into(),
+            match counted.limit() {
+                Some(limit) if !counted.twin() => limit.to_string().into(),
+                _ if counted.twin() => "not predicted: twin".into(),
+                _ => Cell::Empty,
+            },
+        ]);
+    }
+    table
+}
+
+/// What an access does, in words.
+pub(super) fn what(access: &Access) -> &'static str {
+    match (access.kind, access.space) {
+        (Kind::Read, Space::Shared) => "load, shared",
+        (Kind::Write, Space::Shared) => "store, shared",
+        (Kind::Atomic, Space::Shared) => "atomic, shared",
+        (Kind::Read, Space::Constant) => "load, constant",
+        (Kind::Read, _) => "load",
+        (Kind::Write, _) => "store",
+        (Kind::Atomic, _) => "atomic",
+        _ => "texture",
+    }
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(TEXT) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+fn lines(counted: &Counted, kernel: &Kernel) -> Table {
+    let columns = vec![
+        Column::text("Line"),
+        Column::text("Text"),
+        Column::text("Array"),
+        Column::text("What"),
+        Column::number("Requests").significant(4).legend("of warps"),
+        Column::number("Lanes")
+            .decimals(1)
+            .legend("active lanes of a request, or of a block of code that begins here"),
+        Column::number("Sectors / request").decimals(2).legend("pieces of 32 bytes of a request"),
+        Column::number("Moved / asked")
+            .decimals(2)
+            .legend("bytes of these over the bytes that lanes ask for"),
+        Column::number("Turns / least")
+            .decimals(2)
+            .legend("of shared memory: bank conflicts; of constants: different addresses"),
+        Column::number("Same address")
+            .decimals(1)
+            .legend("lanes at the most wanted address, of atomic operations"),
+        Column::number("Splits").significant(3).legend("branches at which lanes of a warp part"),
+    ];
+    let counts = &kernel.counts;
+    let sides = |sides: [u32; 3]| {
+        let axes = sides.iter().rposition(|&side| side != 1).map_or(1, |last| last + 1);
+        sides[..axes].iter().map(u32::to_string).collect::<Vec<_>>().join(" x ")
+    };
+    let takes = match kernel.takes {
+        Some(takes) => format!("{} registers, {} bytes of local memory", takes.registers, takes.local),
+        None => "registers and local memory unknown (no NVRTC)".to_owned(),
+    };
+    let caption = format!(
+        "{}: kernel {}, {} blocks of {} threads, {takes}",
+        counted.name,
+        counts.kernel,
+        sides(counts.launch.blocks),
+        sides(counts.launch.threads)
+    );
+    let mut table = Table::new(caption, columns);
+    for line in &counts.lines {
+        line_rows(line).into_iter().for_each(|cells| table.push(cells));
+    }
+    table
+}
+
+fn line_rows(line: &Line) -> Vec<Vec<Cell>> {
+    let place = || Cell::from(format!("{}:{}", line.place.file, line.place.line));
+    let mut rows = Vec::new();
+    let mut other = |what: String, count: f64, lanes: Option<f64>, splits: Option<f64>| {
+        rows.push(vec![
+            place(),
+            short(&line.text).into(),
+            Cell::Empty,
+            what.into(),
+            count.into(),
+            lanes.into(),
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Empty,
+            Cell::Empty,
+            splits.into(),
+        ]);
+    };
+    if line.splits > 0.0 {
+        other("branch".to_owned(), line.visits, ratio(line.lanes, line.visits), Some(line.splits));
+    }
+    if line.barriers > 0.0 {
+        other("barrier".to_owned(), line.barriers, None, None);
+    }
+    if line.exchanges > 0.0 {
+        other("exchange".to_owned(), line.exchanges, None, None);
+    }
+    for access in &line.accesses {
+        let global = matches!(access.space, Space::Global | Space::Texture);
+        rows.push(vec![
+            place(),
+            short(&line.text).into(),
+            access.array.as_str().into(),
+            what(access).into(),
+            access.requests.into(),
+            ratio(access.lanes, access.requests).into(),
+            ratio(access.sectors, access.requests).filter(|_| global).into(),
+            ratio(access.sectors * SECTOR, access.bytes).filter(|_| global).into(),
+            ratio(access.turns, access.least).filter(|_| !global).into(),
+            ratio(access.most, access.requests).filter(|_| access.kind == Kind::Atomic).into(),
+            Cell::Empty,
+        ]);
+    }
+    rows
+}
+
+/// What limits the numbers.
+fn notes(found: &Found) -> Vec<String> {
+    let mut notes = Vec::new();
+    let kernels = || found.variants.iter().flat_map(|v| v.kernels.iter().map(move |k| (&v.name, &k.counts)));
+    for (name, counts) in kernels().filter(|(_, counts)| counts.counted < counts.blocks()) {
+        notes.push(format!(
+            "{name}: of the {} blocks of {} {} were counted: the first, the last, and others",
+            counts.blocks(),
+            counts.kernel,
+            counts.counted
+        ));
+    }
+    for (name, counts) in kernels().filter(|(_, counts)| !counts.whole) {
+        notes.push(format!(
+            "{name}: a block of {} does too much to be kept: its end was not counted",
+            counts.kernel
+        ));
+    }
+    for counted in found.variants.iter().filter(|counted| counted.twin()) {
+        notes.push(format!(
+            "{}: the emulator runs other lines than a GPU (its twin): the counts are of these, and no time is predicted",
+            counted.name
+        ));
+    }
+    notes
+}
+
+/// Everything.
+pub(super) fn json(all: &[Found]) -> Result<String> {
+    let document = value!({
+        "program": "rayspin-ladder counters",
+        "version": env!("CARGO_PKG_VERSION"),
+        "ladders": all.iter().map(ladder).collect::<Vec<_>>(),
+    });
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+fn ladder(found: &Found) -> Value {
+    value!({
+        "ladder": found.ladder,
+        "problem": found.problem,
+        "compiler": found.compiler,
+        "gpu": {"name": found.gpu.name, "card": found.gpu.card, "sources": found.gpu.sources},
+        "variants": found.variants.iter().map(|counted| value!({
+            "variant": counted.name,
+            "config": counted.config,
+            "why": counted.why,
+            "twin": counted.twin(),
+            "seconds": counted.seconds(),
+            "limit": counted.limit(),
+            "change_first": changed::first(found.gpu, counted),
+            "kernels": counted.kernels.iter().map(kernel).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn kernel(kernel: &Kernel) -> Value {
+    let counts = &kernel.counts;
+    let work = super::total(counts);
+    value!({
+        "program": counts.program,
+        "kernel": counts.kernel,
+        "blocks": counts.launch.blocks,
+        "threads": counts.launch.threads,
+        "shared": counts.shared,
+        "launches": counts.launches,
+        "counted_blocks": counts.counted,
+        "whole": counts.whole,
+        "takes": kernel.takes,
+        "prediction": kernel.prediction,
+        "warps": counts.warps,
+        "waits": counts.waits,
+        "shared_waits": counts.shared_waits,
+        "longest_wait": counts.longest,
+        "instructions": {
+            "all": counts.instructions(), "integer": work.integer, "single": work.single, "double": work.double,
+            "special": work.special, "branch": work.branch,
+        },
+        "lanes_per_instruction": counts.lanes_per_instruction(),
+        "touched": counts.touched.iter().map(|touched| value!({
+            "array": touched.array, "bytes": touched.bytes, "sectors": touched.sectors,
+            "sectors_by_block": touched.by_block,
+        })).collect::<Vec<_>>(),
+        "lines": counts.lines.iter().map(|line| value!({
+            "file": line.place.file, "line": line.place.line, "text": line.text, "visits": line.visits,
+            "lanes": line.lanes, "splits": line.splits, "barriers": line.barriers, "exchanges": line.exchanges,
+            "instructions": line.work.total(),
+            "accesses": line.accesses.iter().map(access).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn access(access: &Access) -> Value {
+    let kind = match access.kind {
+        Kind::Read => "load",
+        Kind::Write => "store",
+        Kind::Atomic => "atomic",
+        _ => "texture",
+    };
+    let space = match access.space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Constant => "constant",
+        Space::Texture => "texture",
+    };
+    value!({
+        "array": access.array, "space": space, "kind": kind, "requests": access.requests, "lanes": access.lanes,
+        "bytes_asked": access.bytes, "sectors": access.sectors, "rows": access.rows, "turns": access.turns,
+        "least_turns": access.least, "alike": access.alike, "distinct": access.distinct, "most": access.most,
+    })
+}

@@ -1,0 +1,100 @@
+//! Counters of kernels without a GPU.
+
+use std::process::{Command, Output};
+
+use crate::{PROGRAM, refused};
+
+fn run(folder: &std::path::Path, line: &str) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.args(line.split(' ')).args(["--device", "cpu"]).current_dir(folder);
+    command.env("RAYSPIN_KERNEL_CACHE", folder.join("kept")).output().unwrap()
+}
+
+/// The JSON that a command writes; none where no compiler can count.
+fn json(folder: &std::path::Path, line: &str) -> Option<serde_json::Value> {
+    let done = run(folder, &format!("{line} --json -"));
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    if ["no C++ compiler", "g++ 12 or newer"].iter().any(|word| told.contains(word)) {
+        assert_eq!(done.status.code(), Some(1), "{told}");
+        println!("passed over: {}", told.lines().next().unwrap_or_default());
+        return None;
+    }
+    assert!(done.status.success(), "{told}");
+    Some(serde_json::from_slice(&done.stdout).unwrap())
+}
+
+/// The sum of a number over the accesses of a variant in memory of the device.
+fn sum(variant: &serde_json::Value, kind: &str, what: &str) -> f64 {
+    let kernels = variant["kernels"].as_array().unwrap();
+    let lines = kernels.iter().flat_map(|kernel| kernel["lines"].as_array().unwrap());
+    let accesses = lines.flat_map(|line| line["accesses"].as_array().unwrap());
+    let wanted = accesses.filter(|access| access["kind"] == kind && access["space"] == "global");
+    wanted.map(|access| access[what].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn the_naive_transpose_wastes_its_stores_and_the_tile_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(found) = json(folder.path(), "counters transpose --variant gpu-naive,gpu-padded --size 256x256")
+    else {
+        return;
+    };
+    let ladder = &found["ladders"][0];
+    assert_eq!(ladder["gpu"]["name"], "h100");
+    let [naive, padded] = [0, 1].map(|at| &ladder["variants"][at]);
+    for variant in [naive, padded] {
+        assert_eq!(sum(variant, "load", "bytes_asked"), 4.0 * 65_536.0, "{variant}");
+        assert!(variant["seconds"].as_f64().unwrap() > 1e-6, "{variant}");
+    }
+    // A warp writes a column: a sector for each lane.
+    assert_eq!(sum(naive, "store", "sectors"), 65_536.0);
+    assert_eq!(sum(padded, "store", "sectors"), 65_536.0 / 8.0);
+    assert_eq!(sum(padded, "store", "requests"), 65_536.0 / 32.0);
+}
+
+#[test]
+fn a_kernel_of_one_s_own_is_told_which_line_to_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    std::fs::write(
+        f.join("one.cu"),
+        "extern \"C\" __global__ void histogram(const SAMPLE* samples, unsigned long long n, unsigned bins, unsigned* counts) {\n\
+         \x20   unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;\n\
+         \x20   if (i < n && samples[i] < bins) atomicAdd(&counts[samples[i]], 1u);\n}\n",
+    )
+    .unwrap();
+    let Some(found) = json(f, "counters histogram --own one.cu --on a100") else { return };
+    let variants = found["ladders"][0]["variants"].as_array().unwrap();
+    assert_eq!(variants.len(), 1, "{found}");
+    let kernel = &variants[0]["kernels"][0];
+    let atomics = kernel["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|line| line["accesses"].as_array().unwrap().iter().map(move |access| (line, access)))
+        .find(|(_, access)| access["kind"] == "atomic");
+    let (line, access) = atomics.unwrap();
+    assert_eq!(
+        (&line["file"], &line["line"], &access["array"]),
+        (&"one.cu".into(), &3.into(), &"counts".into())
+    );
+    let told = run(f, "counters histogram --own one.cu");
+    let text = String::from_utf8(told.stdout).unwrap();
+    for word in ["counts", "one.cu:3", "H100 SXM", "Limited by"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn counters_that_cannot_be_made_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let r = |arguments: &str, words: &[&str]| {
+        let arguments: Vec<_> = ["counters"].into_iter().chain(arguments.split_whitespace()).collect();
+        refused(&arguments, folder.path(), words);
+    };
+    r("transpos", &["found transpos"]);
+    r("transpose --on h1000", &["--on", "h100", "found h1000"]);
+    r("transpose --variant gpu-naiv", &["variant for a GPU", "found gpu-naiv"]);
+    r("transpose reduction --own a.cu", &["--own", "one algorithm, found 2"]);
+    r("transpose --launches a.json --device cpu", &["--launches", "expected a GPU"]);
+}
