@@ -53,12 +53,16 @@ __attribute__((visibility("hidden"))) const int* emu_count_running = &nobody;
 }
 
 static bool on, cut;
+// The warps of the block that are kept.
+static uint32_t warps;
 static const Range* ranges;
 static uint32_t range_count, range_last;
 static uint64_t left;
 static Trace traces[THREADS];
 static Shared shared_arrays[ARRAYS];
 static uint32_t shared_count, shared_last;
+
+static inline bool kept() { return on && (warps >> (*emu_count_running / 32) & 1); }
 
 static inline uint32_t range_of(uint64_t at) {
     if (shared_count) {
@@ -109,7 +113,7 @@ static inline void push(Trace& trace, Event event) {
 }
 
 static inline void access(const void* code, const void* at, uint8_t size, Kind kind) {
-    if (!on) return;
+    if (!kept()) return;
     uint32_t range = range_of((uint64_t)at);
     if (range == NOWHERE) return;
     push(traces[*emu_count_running], Event{code_of(code), kind, size, (uint16_t)range, (uint64_t)at});
@@ -146,13 +150,13 @@ HIDDEN void __tsan_vptr_update(void**, void*) {}
 HIDDEN void __tsan_init() {}
 
 HIDDEN void __sanitizer_cov_trace_pc() {
-    if (!on) return;
+    if (!kept()) return;
     Trace& trace = traces[*emu_count_running];
     push(trace, Event{code_of(HERE), BLOCK, 0, 0, trace.context});
 }
 
 HIDDEN void __tsan_func_entry(void* from) {
-    if (!on) return;
+    if (!kept()) return;
     Trace& trace = traces[*emu_count_running];
     if (trace.depth < CALLS) {
         trace.contexts[trace.depth] = trace.context;
@@ -164,7 +168,7 @@ HIDDEN void __tsan_func_entry(void* from) {
 }
 
 HIDDEN void __tsan_func_exit() {
-    if (!on) return;
+    if (!kept()) return;
     Trace& trace = traces[*emu_count_running];
     if (trace.depth == 0) return;
     trace.depth--;
@@ -177,7 +181,7 @@ HIDDEN void __tsan_func_exit() {
 HIDDEN void emu_count_atomic(const void* code, const void* at, unsigned size) { access(code, at, (uint8_t)size, ATOMIC); }
 HIDDEN void emu_count_texel(const void* code, const void* at, unsigned size) { access(code, at, (uint8_t)size, TEXEL); }
 HIDDEN void emu_count_sync(const void* code, unsigned kind, unsigned how, uint32_t mask) {
-    if (!on) return;
+    if (!kept()) return;
     push(traces[*emu_count_running], Event{code_of(code), (uint8_t)kind, (uint8_t)how, 0, mask});
 }
 HIDDEN void emu_count_shared(const void* begin, size_t bytes, const char* name) {
@@ -185,8 +189,9 @@ HIDDEN void emu_count_shared(const void* begin, size_t bytes, const char* name) 
 }
 }  // extern "C"
 
-// From now on events of a block are kept, at most `most`.
-static void start(const Range* all, uint32_t count, uint64_t most) {
+// From now on events of these warps of a block are kept, at most `most`.
+static void start(const Range* all, uint32_t count, uint64_t most, uint32_t which) {
+    warps = which;
     ranges = all;
     range_count = count;
     range_last = shared_last = shared_count = 0;
@@ -220,7 +225,7 @@ static const Work* blocks(uint64_t* count, uint64_t* base) {
 
 // As in Rust.
 struct Counting {
-    void (*start)(const Range*, uint32_t, uint64_t);
+    void (*start)(const Range*, uint32_t, uint64_t, uint32_t);
     int (*stop)();
     const Event* (*events)(uint32_t, uint64_t*);
     const Shared* (*arrays)(uint32_t*);

@@ -456,7 +456,7 @@ impl Callable {
         let mut counter = lock(&counted.counter);
         let mut recording = Recording::new(&mut counter, arrays);
         if blocks > 0 {
-            recording.block(threads, || part(&self.code, self.call, 0..1))?;
+            recording.block(blocks, threads, || part(&self.code, self.call, 0..1))?;
         }
         let others = !inner.only_counted.load(Ordering::SeqCst);
         let mut next = 1;
@@ -464,7 +464,7 @@ impl Callable {
             if others {
                 self.uncounted(counted, next..block, &part)?;
             }
-            recording.block(threads, || part(&self.code, self.call, block..block + 1))?;
+            recording.block(blocks, threads, || part(&self.code, self.call, block..block + 1))?;
             next = block + 1;
         }
         if others {

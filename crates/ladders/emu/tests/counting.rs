@@ -256,3 +256,19 @@ fn big_grids_are_sampled_and_still_right() {
     assert_eq!(access(&counts, "in", Kind::Read).0.requests, 400.0 * 8.0 * 1000.0);
     assert!(out.to_vec().unwrap().iter().all(|&sum| sum == 1000.0));
 }
+
+#[test]
+fn of_blocks_that_do_too_much_a_warp_each_is_counted() {
+    let counting = Counting::new();
+    let n = 50_000usize;
+    let (input, mut out) = (counting.upload(&vec![1.0f32; n]), counting.zeros::<f32>(12 * 256));
+    let counts = counting.count(
+        "many",
+        Launch::linear(12, 256),
+        &mut [input.cuda().into(), out.cuda_mut().into(), (n as i32).into()],
+    );
+    // 256 threads tell of 40,000 things each or more; twelve million are kept.
+    assert!(counts.lone && counts.whole && counts.counted < 12, "{}", counts.counted);
+    assert_eq!(access(&counts, "in", Kind::Read).0.requests, 12.0 * 8.0 * n as f64);
+    assert!(out.to_vec().unwrap().iter().all(|&sum| sum == n as f32));
+}

@@ -183,6 +183,8 @@ pub struct Counts {
     pub shared: u32,
     /// Blocks of a launch that were counted; the numbers are scaled to all.
     pub counted: u64,
+    /// Whether only one warp of each of these was counted.
+    pub lone: bool,
     /// Whether all that the counted blocks did was kept.
     pub whole: bool,
     /// Whether the program has lines that only the emulator runs.
@@ -236,6 +238,7 @@ impl Counts {
     pub(crate) fn add(&mut self, other: Self) {
         self.launches += other.launches;
         self.whole &= other.whole;
+        self.lone |= other.lone;
         self.counted = self.counted.min(other.counted);
         self.warps += other.warps;
         self.waits += other.waits;

@@ -57,7 +57,7 @@ pub(crate) struct RawWork {
 /// As in `counting.cc`.
 #[repr(C)]
 pub(crate) struct RawCounting {
-    start: unsafe extern "C" fn(*const RawRange, u32, u64),
+    start: unsafe extern "C" fn(*const RawRange, u32, u64, u32),
     stop: unsafe extern "C" fn() -> c_int,
     events: unsafe extern "C" fn(u32, *mut u64) -> *const RawEvent,
     arrays: unsafe extern "C" fn(*mut u32) -> *const RawShared,
@@ -187,6 +187,10 @@ pub(crate) struct Recording<'a> {
     known: HashMap<u32, bool>,
     events: u64,
     counted: u64,
+    /// Warps of the counted blocks that were kept.
+    warps: u64,
+    /// Whether one warp of a block is kept, because a whole block is too much.
+    lone: bool,
     whole: bool,
 }
 
@@ -210,6 +214,8 @@ impl<'a> Recording<'a> {
             known: HashMap::new(),
             events: 0,
             counted: 0,
+            warps: 0,
+            lone: false,
             whole: true,
         }
     }
@@ -230,20 +236,32 @@ impl<'a> Recording<'a> {
         chosen.into_iter().filter(|&block| block < blocks).collect()
     }
 
-    /// Runs a block and keeps what its threads tell.
-    pub(crate) fn block<T>(&mut self, threads: u32, run: impl FnOnce() -> T) -> T {
+    /// Runs one of `blocks` blocks and keeps what its threads tell. If that is too much, the block is left
+    /// out, and of later ones a warp each is kept.
+    pub(crate) fn block<T>(&mut self, blocks: u64, threads: u32, run: impl FnOnce() -> T) -> T {
+        let warps = threads.div_ceil(32).max(1);
+        let chosen = if self.lone { 1 << ((5 * self.counted + 3) % u64::from(warps)) } else { u32::MAX };
         // SAFETY: the ranges live until the block has run; one thread runs it.
-        unsafe { (self.counter.table().start)(self.ranges.as_ptr(), self.ranges.len() as u32, OF_BLOCK) };
+        unsafe {
+            (self.counter.table().start)(self.ranges.as_ptr(), self.ranges.len() as u32, OF_BLOCK, chosen);
+        }
         let done = run();
         // SAFETY: no requirements.
-        self.whole &= unsafe { (self.counter.table().stop)() } != 0;
+        let whole = unsafe { (self.counter.table().stop)() } != 0;
+        if !whole && !self.lone && self.counted == 0 && blocks > 1 {
+            self.lone = true;
+            self.events = OF_BLOCK;
+            return done;
+        }
+        self.whole &= whole;
         self.counted += 1;
         let shared = self.shared_arrays();
         let number = self.counted.min(u32::MAX.into()) as u32;
-        for first in (0..threads).step_by(32) {
+        for first in (0..threads).step_by(32).filter(|first| chosen >> (first / 32) & 1 == 1) {
             let lanes = first..threads.min(first + 32);
             let warp = lanes.map(|thread| self.thread(thread, &shared)).collect();
             self.waiting.push((number, warp));
+            self.warps += 1;
         }
         if self.waiting_events > WAITING {
             self.replay();
@@ -350,7 +368,8 @@ impl<'a> Recording<'a> {
     pub(crate) fn finish(mut self, kernel: &str, launch: Launch, shared: u32) -> Counts {
         self.replay();
         let blocks: u64 = launch.blocks.iter().map(|&side| u64::from(side)).product();
-        let scale = blocks as f64 / self.counted.max(1) as f64;
+        let warps = u64::from(launch.threads.iter().product::<u32>().div_ceil(32));
+        let scale = (blocks * warps) as f64 / self.warps.max(1) as f64;
         let mut all: BTreeMap<Place, Line> = BTreeMap::new();
         let Counter { symbols, lines, work, program, .. } = &mut *self.counter;
         let mut line_of = |code: u32| -> Option<Place> {
@@ -430,6 +449,7 @@ impl<'a> Recording<'a> {
             launches: 1,
             shared,
             counted: self.counted,
+            lone: self.lone,
             whole: self.whole,
             twin: program.text.contains("RAYSPIN_EMULATED"),
             lines: all.into_values().collect(),

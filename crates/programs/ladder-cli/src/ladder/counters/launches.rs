@@ -1,4 +1,5 @@
-//! The launches of the same runs on a GPU, in order, so that a profiler's numbers can be put beside the counts.
+//! The launches of the same runs on a GPU, in order, so that a profiler's numbers can be put beside the
+//! counts.
 
 use std::path::Path;
 

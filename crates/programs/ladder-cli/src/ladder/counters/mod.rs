@@ -163,8 +163,8 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters) -> Resu
     Ok(())
 }
 
-/// The problems to count, with the variants for each: the user's, the one that GPUs are measured with, or small
-/// ones that together run every variant.
+/// The problems to count, with the variants for each: the user's, the one that GPUs are measured with, or
+/// small ones that together run every variant.
 fn problems<'a>(
     ladder: &'a dyn Ladder,
     args: &'a Counters,

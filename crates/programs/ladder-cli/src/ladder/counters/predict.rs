@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rayspin_emu::counting::{Counts, Kind, Space};
+use rayspin_emu::counting::{Access, Counts, Kind, Space, Touched};
 use serde::Serialize;
 
 use super::super::occupancy::{self, Block, Limits};
@@ -14,6 +14,14 @@ const SECTOR: f64 = 32.0;
 const ISSUED: f64 = 4.0;
 /// Registers of a thread where no compiler says how many there are.
 const REGISTERS: u32 = 32;
+/// Lanes that a multiprocessor's texture units serve in a cycle.
+const TEXTURES: f64 = 4.0;
+/// Memory moves at least two sectors together.
+const SCATTERED: f64 = 2.0;
+/// A store that fills less than this share of its sectors makes the second-level cache read, change and
+/// write, which takes so many times as long (the naive transpose of 8192² on an H100,
+/// benches/results/2026-11-21-h100).
+const PARTIAL: (f64, f64) = (0.6, 3.0);
 /// Loads of a loop's neighbouring turns that a compiler lets wait together.
 const TOGETHER: f64 = 4.0;
 
@@ -25,6 +33,7 @@ pub(super) enum Limit {
     Cache,
     Rows,
     Shared,
+    Textures,
     Atomics,
     Instructions,
     Wait,
@@ -38,6 +47,7 @@ impl fmt::Display for Limit {
             Self::Cache => "second-level cache",
             Self::Rows => "scattered requests",
             Self::Shared => "shared memory",
+            Self::Textures => "textures",
             Self::Atomics => "atomics",
             Self::Instructions => "instructions",
             Self::Wait => "wait for memory",
@@ -76,6 +86,7 @@ pub(super) fn predict(gpu: &Gpu, counts: &Counts, registers: Option<u32>) -> Pre
     let rows = counts.sum(|a| a.rows, |a| global(a.space));
     let turns = counts.sum(|a| a.turns, |a| a.space == Space::Shared);
     let constants = counts.sum(|a| a.turns, |a| a.space == Space::Constant);
+    let texels = counts.sum(|a| a.lanes, |a| a.kind == Kind::Texel);
     let lanes = counts.sum(|a| a.lanes, |a| a.kind == Kind::Atomic && a.space == Space::Global);
     let hot = counts.sum(|a| a.most, |a| a.kind == Kind::Atomic && a.space == Space::Global);
     let mut work = super::total(counts);
@@ -104,6 +115,7 @@ pub(super) fn predict(gpu: &Gpu, counts: &Counts, registers: Option<u32>) -> Pre
         (Limit::Cache, cached / gpu.cache),
         (Limit::Rows, cycles(rows)),
         (Limit::Shared, cycles(turns)),
+        (Limit::Textures, cycles(texels / TEXTURES)),
         (Limit::Atomics, (lanes / gpu.atomics).max(hot * gpu.same_address / 64.0) / gpu.clock),
         (Limit::Instructions, cycles(instructions)),
         (Limit::Wait, (cycles(waits) / warps.max(1.0)).max(longest)),
@@ -124,7 +136,7 @@ fn bytes(gpu: &Gpu, counts: &Counts, resident: f64) -> (f64, f64) {
     let blocks = counts.blocks().max(1) as f64 * counts.launches as f64;
     let (mut memory, mut cache) = (0.0, 0.0);
     for touched in &counts.touched {
-        let own = |a: &&rayspin_emu::counting::Access| a.array == touched.array && a.space == touched.space;
+        let own = |a: &&Access| a.array == touched.array && a.space == touched.space;
         let of = |kind: fn(Kind) -> bool| -> f64 {
             let accesses = counts.lines.iter().flat_map(|line| &line.accesses).filter(own);
             accesses.filter(|a| kind(a.kind)).map(|a| a.sectors).sum::<f64>() * SECTOR
@@ -139,13 +151,112 @@ fn bytes(gpu: &Gpu, counts: &Counts, resident: f64) -> (f64, f64) {
         } else {
             touched.sectors as f64 * SECTOR
         } * counts.launches as f64;
-        // An array that the cache does not hold is read again by blocks that share it, if its pieces are small.
+        // An array that the cache does not hold is read again by blocks that share it, if its pieces are
+        // small.
         let large = once > gpu.cache_bytes / 2.0;
         let scattered = loads + stores > 0.0 && of_blocks > 0.7 * (loads + stores);
-        memory += if large && scattered { of_blocks.max(once) } else { once };
+        let asked: f64 =
+            counts.lines.iter().flat_map(|line| &line.accesses).filter(own).map(|a| a.bytes).sum();
+        let alone = asked < PARTIAL.0 * (loads + stores);
+        memory += match large && scattered {
+            true if alone => (SCATTERED * of_blocks).max(once),
+            true => of_blocks.max(once),
+            false => once,
+        };
         // The first-level cache serves what a block reads again, where it holds the block's part.
         let fits = of_blocks / blocks * resident <= 160e3;
-        cache += stores + if fits { of_blocks.min(loads) } else { loads };
+        cache += stores_in_full(counts, touched) + if fits { of_blocks.min(loads) } else { loads };
     }
     (memory, cache)
+}
+
+/// Bytes of an array's stores as the second-level cache sees them.
+fn stores_in_full(counts: &Counts, touched: &Touched) -> f64 {
+    let accesses = counts.lines.iter().flat_map(|line| &line.accesses);
+    let stores = accesses.filter(|a| {
+        a.array == touched.array && a.space == touched.space && matches!(a.kind, Kind::Write | Kind::Atomic)
+    });
+    let seen = |access: &Access| {
+        let bytes = access.sectors * SECTOR;
+        if access.bytes < PARTIAL.0 * bytes { PARTIAL.1 * bytes } else { bytes }
+    };
+    stores.map(seen).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use rayspin::device::cuda::Launch;
+    use rayspin_emu::counting::{Line, Place, Work};
+
+    use super::super::gpus::ALL;
+    use super::*;
+
+    /// A copy of 64 MiB by blocks of 256 threads, whose stores move this many sectors.
+    fn copy(sectors: f64) -> Counts {
+        let numbers = (16 << 20) as f64;
+        let access = |array: &str, kind, sectors: f64| Access {
+            array: array.to_owned(),
+            space: Space::Global,
+            kind,
+            requests: numbers / 32.0,
+            lanes: numbers,
+            bytes: 4.0 * numbers,
+            sectors,
+            rows: (sectors / 4.0).max(numbers / 32.0),
+            turns: 0.0,
+            least: 0.0,
+            alike: 0.0,
+            distinct: 0.0,
+            most: 0.0,
+        };
+        let touched = |array: &str| Touched {
+            array: array.to_owned(),
+            space: Space::Global,
+            bytes: 64 << 20,
+            sectors: 2 << 20,
+            by_block: numbers / 8.0,
+        };
+        let line = Line {
+            place: Place { file: "copy.cu".to_owned(), line: 1 },
+            text: String::new(),
+            accesses: vec![access("in", Kind::Read, numbers / 8.0), access("out", Kind::Write, sectors)],
+            visits: numbers / 32.0,
+            lanes: numbers,
+            splits: 0.0,
+            barriers: 0.0,
+            exchanges: 0.0,
+            work: Work::default(),
+            lane_work: 0.0,
+        };
+        Counts {
+            program: "copy".to_owned(),
+            kernel: "copy".to_owned(),
+            launch: Launch { blocks: [1 << 16, 1, 1], threads: [256, 1, 1], shared: 0 },
+            launches: 1,
+            shared: 0,
+            counted: 1 << 16,
+            lone: false,
+            whole: true,
+            twin: false,
+            lines: vec![line],
+            touched: vec![touched("in"), touched("out")],
+            warps: numbers / 32.0,
+            waits: numbers / 32.0,
+            shared_waits: 0.0,
+            longest: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_copy_takes_its_bytes_and_scattered_stores_take_longer() {
+        let full = (16 << 20) as f64 / 8.0;
+        for gpu in &ALL {
+            let plain = predict(gpu, &copy(full), None);
+            assert_eq!(plain.limit, Limit::Memory, "{}", gpu.name);
+            let least = 2.0 * f64::from(64 << 20) / gpu.memory;
+            assert!(plain.seconds >= least && plain.seconds < 1.2 * least + gpu.launch, "{plain:?}");
+            let scattered = predict(gpu, &copy(8.0 * full), None);
+            assert!(scattered.seconds > 3.0 * plain.seconds, "{}: {scattered:?}", gpu.name);
+        }
+    }
 }

@@ -229,10 +229,11 @@ fn notes(found: &Found) -> Vec<String> {
     let kernels = || found.variants.iter().flat_map(|v| v.kernels.iter().map(move |k| (&v.name, &k.counts)));
     for (name, counts) in kernels().filter(|(_, counts)| counts.counted < counts.blocks()) {
         notes.push(format!(
-            "{name}: of the {} blocks of {} {} were counted: the first, the last, and others",
+            "{name}: of the {} blocks of {} {} were counted{}",
             counts.blocks(),
             counts.kernel,
-            counts.counted
+            counts.counted,
+            if counts.lone { ", of each one warp" } else { ": the first, the last, and others" }
         ));
     }
     for (name, counts) in kernels().filter(|(_, counts)| !counts.whole) {
@@ -290,6 +291,7 @@ fn kernel(kernel: &Kernel) -> Value {
         "shared": counts.shared,
         "launches": counts.launches,
         "counted_blocks": counts.counted,
+        "one_warp_each": counts.lone,
         "whole": counts.whole,
         "takes": kernel.takes,
         "prediction": kernel.prediction,
