@@ -54,6 +54,7 @@ fn encoding(lines: usize) -> Encoding {
         slice: None,
         repetition: None,
         acceleration: None,
+        ramps: None,
     }
 }
 

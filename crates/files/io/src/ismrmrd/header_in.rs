@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rayspin_core::TrajectoryUnits;
-use rayspin_scan::mri::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
+use rayspin_scan::mri::{EncodedSpace, Encoding, Limits, RampShape, Ramps, ScanHeader, TrajectoryKind};
 
 use super::xml::{self, Node};
 use crate::error::{Error, Result, one_line};
@@ -13,6 +13,10 @@ use crate::error::{Error, Result, one_line};
 pub(super) const HYDROGEN_HZ_PER_T: f64 = 42_577_478.518;
 /// A field stronger than this is taken for an error in the header, tesla.
 const STRONGEST_T: f64 = 30.0;
+/// The user parameter with Siemens' number of the shape of a gradient, and the numbers.
+pub(crate) const REGRID_MODE: &str = "regridMode";
+pub(crate) const TRAPEZOID: f64 = 2.0;
+pub(crate) const SINUSOID: f64 = 4.0;
 /// More voxels than this are no image that anybody means.
 const MOST_VOXELS: u64 = 1 << 32;
 
@@ -167,6 +171,32 @@ impl Reader<'_> {
             slice,
             repetition,
             acceleration: self.acceleration(notes),
+            ramps: self.ramps(),
+        })
+    }
+
+    /// The ramps of an echo-planar readout gradient, as siemens_to_ismrmrd describes them (µs).
+    fn ramps(&self) -> Option<Ramps> {
+        let description = self.node.child("trajectoryDescription")?;
+        let kinds = ["userParameterLong", "userParameterDouble"];
+        let number = |name: &str| -> Option<f64> {
+            let mut parameters = kinds.iter().flat_map(|kind| description.all(kind));
+            let own = parameters.find(|one| one.text_at(&["name"]).is_some_and(|own| own == name))?;
+            own.text_at(&["value"])?.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)
+        };
+        let samples = number("numSamples").filter(|count| (1.0..=65535.0).contains(count))? as usize;
+        Some(Ramps {
+            shape: if number(REGRID_MODE) == Some(SINUSOID) {
+                RampShape::Sinusoid
+            } else {
+                RampShape::Trapezoid
+            },
+            up_us: number("rampUpTime")?,
+            flat_us: number("flatTopTime")?,
+            down_us: number("rampDownTime")?,
+            delay_us: number("acqDelayTime")?,
+            sampling_us: number("dwellTime")? * samples as f64,
+            samples,
         })
     }
 

@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use quick_xml::escape::escape;
-use rayspin_scan::mri::{EncodedSpace, Encoding, Limits, Scan, ScanHeader, TrajectoryKind};
+use rayspin_scan::mri::{EncodedSpace, Encoding, Limits, RampShape, Ramps, Scan, ScanHeader, TrajectoryKind};
 
-use super::header_in::{self, HYDROGEN_HZ_PER_T};
+use super::header_in::{self, HYDROGEN_HZ_PER_T, REGRID_MODE, SINUSOID, TRAPEZOID};
 use super::identity::{Identity, without_identity};
 use crate::error::{Error, Result};
 
@@ -124,6 +124,9 @@ fn encoding(out: &mut Xml, path: &Path, index: usize, encoding: &Encoding) -> Re
     }
     out.close("encodingLimits");
     out.leaf("trajectory", kind_name(encoding.trajectory));
+    if let Some(ramps) = &encoding.ramps {
+        ramps_of(out, ramps);
+    }
     if let Some(factors) = encoding.acceleration {
         out.open("parallelImaging");
         out.open("accelerationFactor");
@@ -139,6 +142,31 @@ fn encoding(out: &mut Xml, path: &Path, index: usize, encoding: &Encoding) -> Re
     }
     out.close("encoding");
     Ok(())
+}
+
+/// The ramps of an echo-planar readout gradient, by the names that siemens_to_ismrmrd gives them, µs.
+pub(crate) fn ramps_of(out: &mut Xml, ramps: &Ramps) {
+    let Ramps { shape, up_us, flat_us, down_us, delay_us, sampling_us, samples } = *ramps;
+    out.open("trajectoryDescription");
+    out.leaf("identifier", "ConventionalEPI");
+    let mode = if shape == RampShape::Sinusoid { SINUSOID } else { TRAPEZOID };
+    let dwell = sampling_us / samples.max(1) as f64;
+    for (kind, name, value) in [
+        ("Long", "numSamples", samples as f64),
+        ("Long", REGRID_MODE, mode),
+        ("Double", "rampUpTime", up_us),
+        ("Double", "rampDownTime", down_us),
+        ("Double", "flatTopTime", flat_us),
+        ("Double", "acqDelayTime", delay_us),
+        ("Double", "dwellTime", dwell),
+    ] {
+        let element = format!("userParameter{kind}");
+        out.open(&element);
+        out.leaf("name", name);
+        out.leaf("value", value);
+        out.close(&element);
+    }
+    out.close("trajectoryDescription");
 }
 
 fn space(out: &mut Xml, path: &Path, place: &str, space: &EncodedSpace) -> Result<()> {
@@ -215,26 +243,26 @@ pub(super) fn ascii(xml: &str) -> String {
 
 /// Indented XML.
 #[derive(Default)]
-pub(super) struct Xml {
-    pub(super) text: String,
+pub(crate) struct Xml {
+    pub(crate) text: String,
     depth: usize,
 }
 
 impl Xml {
-    pub(super) fn open(&mut self, name: &str) {
+    pub(crate) fn open(&mut self, name: &str) {
         self.indent();
         self.text.push_str(&format!("<{name}>\n"));
         self.depth += 1;
     }
 
-    pub(super) fn close(&mut self, name: &str) {
+    pub(crate) fn close(&mut self, name: &str) {
         self.depth = self.depth.saturating_sub(1);
         self.indent();
         self.text.push_str(&format!("</{name}>\n"));
     }
 
     /// An element with text; characters that XML forbids are left out.
-    pub(super) fn leaf(&mut self, name: &str, value: impl ToString) {
+    pub(crate) fn leaf(&mut self, name: &str, value: impl ToString) {
         let value: String = value
             .to_string()
             .chars()

@@ -38,7 +38,7 @@ const READ_STRINGS: [&str; 2] = ["trajectory_units", "protocol_name"];
 /// User parameters with numbers for a reconstruction, by the names that converters write: echo
 /// planar and spiral trajectories, the gradient system, the lines of a reference. Only known names are kept,
 /// since no list names all harmful ones, such as MRN.
-const READ_NUMBERS: [&str; 19] = [
+const READ_NUMBERS: [&str; 20] = [
     "acqDelayTime",
     "dwellTime",
     "echoSpacing",
@@ -57,6 +57,7 @@ const READ_NUMBERS: [&str; 19] = [
     "numSamples",
     "rampDownTime",
     "rampUpTime",
+    "regridMode",
     "SamplingTime_ns",
 ];
 

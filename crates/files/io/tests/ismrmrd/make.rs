@@ -146,6 +146,7 @@ pub(crate) fn cartesian(coils: usize, lines: usize, samples: usize) -> Scan {
         slice: None,
         repetition: None,
         acceleration: None,
+        ramps: None,
     };
     Scan {
         header: ScanHeader { encodings: vec![encoding], coils: Some(coils), ..ScanHeader::default() },

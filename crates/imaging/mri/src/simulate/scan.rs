@@ -512,6 +512,7 @@ fn header(options: &SimulateOptions, layout: &Layout) -> ScanHeader {
             slice: range(options.slices(), options.slices() / 2),
             repetition: range(options.repetitions, 0),
             acceleration: layout.acceleration,
+            ramps: None,
         }],
         coils: Some(options.coils),
         field_strength_t: None,

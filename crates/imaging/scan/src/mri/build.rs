@@ -303,6 +303,7 @@ fn encoding_of(frame: &Frame) -> Encoding {
         slice: None,
         repetition: None,
         acceleration: None,
+        ramps: None,
     };
     match &frame.samples {
         Samples::Cartesian { sampled, .. } => {

@@ -37,7 +37,8 @@ pub use geometry::{SlicePlace, SlicePlaces, moved, stacked};
 pub use images::{is_uneven, listed};
 pub use lattice::Lattice;
 pub use raw::{
-    Acquisition, Counters, EncodedSpace, Encoding, Flags, Label, Limits, Scan, ScanHeader, TrajectoryKind,
+    Acquisition, Counters, EncodedSpace, Encoding, Flags, Label, Limits, RampShape, Ramps, Scan, ScanHeader,
+    TrajectoryKind,
 };
 pub use series::{AcquisitionHead, MAPS_SAMPLES, Series, Window, fullest};
 pub use stream::StreamItem;

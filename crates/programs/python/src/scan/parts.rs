@@ -11,8 +11,8 @@ use pyo3::types::PyDict;
 use rayspin::core::{C32, Error, Trajectory, TrajectoryUnits};
 use rayspin::io::ArrayFrame;
 use rayspin::mri::scan::{
-    Acquisition, CalibrationLines, Counters, EncodedSpace, Encoding, Flags, Frame, Label, Limits, Samples,
-    ScanHeader, TrajectoryKind,
+    Acquisition, CalibrationLines, Counters, EncodedSpace, Encoding, Flags, Frame, Label, Limits, RampShape,
+    Ramps, Samples, ScanHeader, TrajectoryKind,
 };
 
 use super::{Held, Scan};
@@ -239,8 +239,10 @@ const KINDS: [(TrajectoryKind, &str); 6] = [
 type SpaceParts = ([usize; 3], [f64; 3]);
 type LimitsParts = Option<(usize, usize, usize)>;
 /// The spaces to encode and to reconstruct, the trajectory, limits of both phase encodings, slices and
-/// repetitions, and the acceleration.
-type EncodingParts = (SpaceParts, SpaceParts, String, [LimitsParts; 4], Option<[usize; 2]>);
+/// repetitions, the acceleration, and the ramps of the readout gradient.
+type EncodingParts = (SpaceParts, SpaceParts, String, [LimitsParts; 4], Option<[usize; 2]>, Option<RampParts>);
+/// Whether ramps are a sine's, their times, and the number of samples.
+type RampParts = (bool, [f64; 5], usize);
 
 fn put_header(parts: &Bound<'_, PyDict>, header: &ScanHeader) -> PyResult<()> {
     let space = |space: &EncodedSpace| (space.matrix, space.fov_mm);
@@ -249,7 +251,11 @@ fn put_header(parts: &Bound<'_, PyDict>, header: &ScanHeader) -> PyResult<()> {
     let encoding = |one: &Encoding| -> EncodingParts {
         let name = KINDS.iter().find(|(kind, _)| *kind == one.trajectory).map_or("other", |(_, name)| name);
         let limits = [one.step_1, one.step_2, one.slice, one.repetition].map(limits);
-        (space(&one.encoded), space(&one.recon), name.to_owned(), limits, one.acceleration)
+        let ramps = one.ramps.map(|ramps| {
+            let Ramps { shape, up_us, flat_us, down_us, delay_us, sampling_us, samples } = ramps;
+            (shape == RampShape::Sinusoid, [up_us, flat_us, down_us, delay_us, sampling_us], samples)
+        });
+        (space(&one.encoded), space(&one.recon), name.to_owned(), limits, one.acceleration, ramps)
     };
     parts.set_item("encodings", header.encodings.iter().map(encoding).collect::<Vec<_>>())?;
     parts.set_item("coils", header.coils)?;
@@ -266,13 +272,17 @@ fn header_of(parts: &Parts<'_>) -> PyResult<ScanHeader> {
     let space = |(matrix, fov_mm): SpaceParts| EncodedSpace { matrix, fov_mm };
     let limits =
         |limits: LimitsParts| limits.map(|(minimum, maximum, centre)| Limits { minimum, maximum, centre });
-    let encoding = |(encoded, recon, name, counters, acceleration): EncodingParts| {
+    let encoding = |(encoded, recon, name, counters, acceleration, ramps): EncodingParts| {
         let trajectory = KINDS.iter().find(|(_, one)| *one == name).map(|(kind, _)| *kind);
         let names = || KINDS.map(|(_, name)| name).join(", ");
         let trajectory = trajectory.ok_or_else(|| raised(Error::value("trajectory", names(), &name)))?;
         let [step_1, step_2, slice, repetition] = counters.map(limits);
         let (encoded, recon) = (space(encoded), space(recon));
-        Ok(Encoding { encoded, recon, trajectory, step_1, step_2, slice, repetition, acceleration })
+        let ramps = ramps.map(|(sine, [up_us, flat_us, down_us, delay_us, sampling_us], samples)| {
+            let shape = if sine { RampShape::Sinusoid } else { RampShape::Trapezoid };
+            Ramps { shape, up_us, flat_us, down_us, delay_us, sampling_us, samples }
+        });
+        Ok(Encoding { encoded, recon, trajectory, step_1, step_2, slice, repetition, acceleration, ramps })
     };
     let units: Option<String> = parts.get("trajectory_units")?;
     let units = units.map(|units| units.parse()).transpose();

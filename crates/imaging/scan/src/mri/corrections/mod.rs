@@ -14,6 +14,7 @@ mod discard;
 mod echoes;
 mod epi_phase;
 mod oversampling;
+mod ramps;
 mod readouts;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub use discard::Discard;
 pub use epi_phase::{Epi, EpiPhase};
 pub use oversampling::Oversampling;
 pub(crate) use oversampling::{grid_size, of_points, other_voxel_size};
+pub use ramps::{Ramp, RampSampling};
 pub use readouts::{Centres, Readout, ReadoutHeads, Readouts};
 pub use whitening::{CoilMap, Noise, NoiseMeasurement, Whitening, measure};
 
@@ -131,8 +133,9 @@ table! {
     /// assert_eq!(names.first(), Some(&"discard"));
     /// ```
     pub struct Table of dyn Correction, called "correction", copied by CopyCorrection:
-        // Echoes lie where the centre says, and whitening mixes the coils of samples that are in place.
-        Discard, Centre, Oversampling, Epi, Whitening;
+        // Echoes lie where the centre says, the phase between readouts is that of even samples, and whitening
+        // mixes the coils of samples that are in place.
+        Discard, Centre, Oversampling, Ramp, Epi, Whitening;
 }
 
 /// The corrections of a run: the corrections of the table, in the order in which they act, with the run's

@@ -95,6 +95,10 @@ impl Flags {
     /// Last readout of the measurement.
     pub const LAST_IN_MEASUREMENT: Self = Self::bit(25);
 
+    /// The standard's first flag for users: the samples are evenly spaced in k-space, whatever the encoding
+    /// says of its gradient's ramps.
+    pub const EVENLY_SAMPLED: Self = Self::bit(57);
+
     /// Flag number `n` of the standard, counted from 1.
     pub const fn bit(n: u32) -> Self {
         Self(1 << (n - 1))

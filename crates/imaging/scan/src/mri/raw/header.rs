@@ -42,6 +42,37 @@ pub struct Encoding {
     pub repetition: Option<Limits>,
     /// Acceleration along both phase encodings, when stated.
     pub acceleration: Option<[usize; 2]>,
+    /// How the readout gradient rises and falls while samples are taken, when stated.
+    pub ramps: Option<Ramps>,
+}
+
+/// A readout gradient that is on while it rises and falls, as in echo-planar imaging. Times count from the
+/// start of the rise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ramps {
+    /// How it rises and falls.
+    pub shape: RampShape,
+    /// Time of the rise, µs.
+    pub up_us: f64,
+    /// Time at full strength, µs.
+    pub flat_us: f64,
+    /// Time of the fall, µs.
+    pub down_us: f64,
+    /// The start of the first sample, µs.
+    pub delay_us: f64,
+    /// Time from the start of the first sample to the end of the last one, µs.
+    pub sampling_us: f64,
+    /// Samples of a readout.
+    pub samples: usize,
+}
+
+/// How a gradient rises and falls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RampShape {
+    /// In straight lines.
+    Trapezoid,
+    /// As a quarter of a sine.
+    Sinusoid,
 }
 
 /// A matrix and its field of view, in the order x, y, z.

@@ -5,7 +5,7 @@ mod header;
 mod label;
 
 pub use acquisition::{Acquisition, Counters, Flags};
-pub use header::{EncodedSpace, Encoding, Limits, ScanHeader, TrajectoryKind};
+pub use header::{EncodedSpace, Encoding, Limits, RampShape, Ramps, ScanHeader, TrajectoryKind};
 pub use label::Label;
 use rayspin_core::TrajectoryUnits;
 

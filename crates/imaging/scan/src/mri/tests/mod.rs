@@ -20,6 +20,7 @@ fn encoding(encoded: [usize; 3], recon: [usize; 3]) -> Encoding {
         slice: None,
         repetition: None,
         acceleration: None,
+        ramps: None,
     }
 }
 

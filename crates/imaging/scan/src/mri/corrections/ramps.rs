@@ -1,0 +1,317 @@
+//! Samples on ramps: echo-planar imaging samples while the readout gradient rises and falls, so that samples
+//! are evenly spaced in time and not in k-space.
+//!
+//! ```text
+//! A(t) = ∫₀ᵗ g,   t_s = delay + (s + ½) · dwell,   k_s = (A(t_s) − A(T/2)) / Δ,   Δ = (A(end) − A(start)) / n
+//! d ← D(u, k) [D(k, k) + λ² I]⁻¹ (d · e^{+i2π x₀ (k_s − κ_s)}),   D(u, k) = sinc(u − k),   u_j = j − (n − 1)/2
+//! ```
+//!
+//! g is the gradient over its full strength, T its duration, and n the samples of a readout. k counts cycles
+//! per encoded field of view. D is the covariance of the samples of an object that fills this field of view
+//! evenly, so the result is the best linear estimate of even samples, with noise of a variance λ². Samples of
+//! a reversed readout have the same places in the order of time.
+//!
+//! The receiver's frequency puts the slice's centre x₀ (in encoded fields of view) into the middle of the
+//! image, as if the gradient were at full strength all the time: κ_s = (s − (n − 1)/2) · dwell / Δ. The
+//! phase above makes up for the difference; reversed readouts have the opposite one.
+//!
+//! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with
+//! nonequidistant k-space sampling*, Magn Reson Med 23:311, 1992.
+
+use std::collections::BTreeMap;
+use std::f64::consts::{FRAC_PI_2, PI, TAU};
+
+use ndarray::Array2;
+use rayon::prelude::*;
+use rayspin_core::cholesky::{cholesky, solve};
+use rayspin_core::{C32, C64, Error, Result};
+use rayspin_run::{About, Param, choices, params};
+
+use super::{Correction, GROUP, Known, Readout, ReadoutHeads, Readouts};
+use crate::mri::raw::{Encoding, Flags, RampShape, Ramps, is_known, note};
+
+/// The variance of noise that is reckoned with, as a part of the samples' own. Over objects that fill the
+/// image, errors are smallest from 1e-4 to 1e-3.
+const NOISE: f64 = 1e-3;
+/// Samples of a readout at most: the matrix of all pairs of them is factored.
+const MOST: usize = 2048;
+
+choices! {
+    /// What becomes of samples on ramps.
+    pub enum RampSampling {
+        /// They are interpolated to even places.
+        Regrid = "regrid", "They are interpolated to even places";
+        /// They are taken as even.
+        None = "none", "They are taken as evenly spaced";
+    }
+}
+
+params! {
+    /// Samples that were taken while the readout gradient ramped are interpolated to even places.
+    pub struct Ramp {
+        /// What becomes of them.
+        ramp_sampling: RampSampling = RampSampling::Regrid => Param::new(GROUP, "What becomes of samples that were taken while the readout gradient ramped")
+            .details("The header tells the ramps.").rare(),
+    }
+}
+
+impl Correction for Ramp {
+    fn about(&self) -> About {
+        About {
+            name: "ramp-sampling",
+            help: "Interpolates samples that were taken while the readout gradient ramped to even places",
+        }
+    }
+
+    fn idle(&self, scan: &Known<'_>) -> Option<String> {
+        if self.ramp_sampling == RampSampling::None {
+            Some("samples on ramps stay as they are (`--ramp-sampling none`)".into())
+        } else if scan.encoding.ramps.is_none() {
+            Some("the header states no samples on ramps of a gradient".into())
+        } else {
+            None
+        }
+    }
+
+    fn bytes(&self, heads: &ReadoutHeads, readouts: u64) -> u64 {
+        // Readouts are copied. Heads do not tell of ramps, which go with trains of two directions.
+        let copied = self.ramp_sampling == RampSampling::Regrid && heads.has(Flags::REVERSE);
+        if copied { readouts } else { 0 }
+    }
+
+    fn readouts(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) -> Result<()> {
+        let Some(ramps) = readouts.encoding.ramps.filter(|_| self.ramp_sampling == RampSampling::Regrid)
+        else {
+            return Ok(());
+        };
+        let Readouts { encoding, each, references, .. } = readouts;
+        let on_ramps = |readout: &Readout<'_>| {
+            readout.trajectory.is_none()
+                && readout.data.ncols() == ramps.samples
+                && !readout.flags.contains(Flags::EVENLY_SAMPLED)
+        };
+        let mut all: Vec<&mut Readout<'_>> =
+            each.iter_mut().chain(references).filter(|readout| on_ramps(readout)).collect();
+        if all.is_empty() {
+            return Ok(());
+        }
+        if ramps.samples > MOST {
+            let expected = format!("at most {MOST} (`--ramp-sampling none` takes them as even)");
+            return Err(Error::value("samples of a readout on ramps", expected, ramps.samples));
+        }
+        let Some(places) = Places::of(&ramps) else {
+            note(
+                notes,
+                "the header's ramps of the readout gradient cannot be, and samples are taken as even",
+            );
+            return Ok(());
+        };
+        let matrix = places.matrix()?;
+        let turns: BTreeMap<[u32; 3], Vec<C32>> = all
+            .iter()
+            .map(|readout| {
+                let position = readout.position.map(f32::to_bits);
+                (position, places.turns(off_centre(readout, encoding)))
+            })
+            .collect();
+        all.par_iter_mut().for_each(|readout| {
+            let position = readout.position.map(f32::to_bits);
+            if let Some(turns) = turns.get(&position) {
+                apply(readout, &matrix, turns);
+            }
+        });
+        let text = "samples on the ramps of the readout gradient are interpolated to even places (`--ramp-sampling none` leaves them)";
+        note(notes, text);
+        Ok(())
+    }
+}
+
+/// The place of a readout's slice along the readout, in encoded fields of view.
+fn off_centre(readout: &Readout<'_>, encoding: &Encoding) -> f64 {
+    let along: f64 =
+        readout.position.iter().zip(readout.read_dir).map(|(p, d)| f64::from(*p) * f64::from(d)).sum();
+    let fov = encoding.encoded.fov_mm[0];
+    if is_known(fov) && along.is_finite() { along / fov } else { 0.0 }
+}
+
+/// Interpolates the samples of all coils.
+fn apply(readout: &mut Readout<'_>, matrix: &Array2<f32>, turns: &[C32]) {
+    let reversed = readout.reversed;
+    let turned = |(value, turn): (&C32, &C32)| value * if reversed { turn.conj() } else { *turn };
+    for mut row in readout.change().data.rows_mut() {
+        let samples: Vec<C32> = row.iter().zip(turns).map(turned).collect();
+        for (value, weights) in row.iter_mut().zip(matrix.rows()) {
+            *value = weights.iter().zip(&samples).map(|(weight, sample)| sample * *weight).sum();
+        }
+    }
+}
+
+/// Where samples lie in k-space.
+struct Places {
+    /// In cycles per encoded field of view, in the order of time.
+    k: Vec<f64>,
+    /// Where the receiver's frequency has them.
+    receiver: Vec<f64>,
+}
+
+impl Places {
+    /// None of times that cannot be.
+    fn of(ramps: &Ramps) -> Option<Self> {
+        let Ramps { up_us: up, flat_us: flat, down_us: down, delay_us: start, sampling_us: length, .. } =
+            *ramps;
+        let n = ramps.samples;
+        let times = [up, flat, down, start, length];
+        let whole = up + flat + down;
+        // Delays of the receiver may put the ends a little beyond the gradient.
+        let slack = 0.05 * whole;
+        let fit = times.iter().all(|time| time.is_finite() && *time >= 0.0)
+            && length > 0.0
+            && n > 1
+            && start + length <= whole + slack;
+        if !fit {
+            return None;
+        }
+        let area = |time: f64| area(ramps, time);
+        let step = (area(start + length) - area(start)) / n as f64;
+        if !(step > 0.0 && step.is_finite()) {
+            return None;
+        }
+        let (dwell, middle) = (length / n as f64, area(whole / 2.0));
+        let k = (0..n).map(|s| (area(start + (s as f64 + 0.5) * dwell) - middle) / step).collect();
+        let receiver = (0..n).map(|s| (s as f64 - (n - 1) as f64 / 2.0) * dwell / step).collect();
+        Some(Self { k, receiver })
+    }
+
+    /// Even samples `[even, sample]`.
+    ///
+    /// Errors: places that coincide so that no matrix is found.
+    fn matrix(&self) -> Result<Array2<f32>> {
+        let n = self.k.len();
+        let covariance = Array2::from_shape_fn((n, n), |(a, b)| {
+            C64::from(sinc(self.k[a] - self.k[b]) + if a == b { NOISE } else { 0.0 })
+        });
+        let factor = cholesky("samples on ramps", covariance.view())?;
+        let rows: Vec<Vec<f32>> = (0..n)
+            .into_par_iter()
+            .map(|even| {
+                let place = even as f64 - (n - 1) as f64 / 2.0;
+                let mut row: Vec<C64> = self.k.iter().map(|k| C64::from(sinc(place - k))).collect();
+                solve(factor.view(), &mut row);
+                row.iter().map(|weight| weight.re as f32).collect()
+            })
+            .collect();
+        Array2::from_shape_vec((n, n), rows.concat())
+            .map_err(|error| Error::value("samples on ramps", "a square matrix", error))
+    }
+
+    /// What samples of a forward readout are multiplied by where the slice lies `off` fields of view off the
+    /// centre.
+    fn turns(&self, off: f64) -> Vec<C32> {
+        let phase = |(k, receiver): (&f64, &f64)| (TAU * off * (k - receiver)).rem_euclid(TAU) as f32;
+        self.k.iter().zip(&self.receiver).map(phase).map(|phase| C32::from_polar(1.0, phase)).collect()
+    }
+}
+
+/// The area of the gradient until a time, in µs of full strength.
+fn area(ramps: &Ramps, time: f64) -> f64 {
+    let Ramps { shape, up_us: up, flat_us: flat, down_us: down, .. } = *ramps;
+    // From the start of a rise that takes `length`.
+    let rise = |time: f64, length: f64| match shape {
+        _ if length == 0.0 => 0.0,
+        RampShape::Trapezoid => 0.5 * time * time / length,
+        RampShape::Sinusoid => length / FRAC_PI_2 * (1.0 - (FRAC_PI_2 * time / length).cos()),
+    };
+    let on_rise = rise(time.clamp(0.0, up), up);
+    let on_top = (time - up).clamp(0.0, flat);
+    let left = down - (time - up - flat).clamp(0.0, down);
+    on_rise + on_top + rise(down, down) - rise(left, down)
+}
+
+fn sinc(x: f64) -> f64 {
+    if x.abs() < 1e-9 { 1.0 } else { (PI * x).sin() / (PI * x) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    /// Readouts of 160 samples of which 56 lie on ramps on each side.
+    fn ramps(shape: RampShape) -> Ramps {
+        let (up_us, flat_us, down_us) = (160.0, 240.0, 160.0);
+        Ramps { shape, up_us, flat_us, down_us, delay_us: 32.0, sampling_us: 496.0, samples: 160 }
+    }
+
+    #[test]
+    fn the_area_is_the_integral_of_the_gradient() {
+        for shape in [RampShape::Trapezoid, RampShape::Sinusoid] {
+            let ramps = Ramps { down_us: 100.0, ..ramps(shape) };
+            let gradient = |time: f64| {
+                let part = (time / 160.0).min((500.0 - time) / 100.0).clamp(0.0, 1.0);
+                match shape {
+                    RampShape::Trapezoid => part,
+                    RampShape::Sinusoid => (FRAC_PI_2 * part).sin(),
+                }
+            };
+            let mut sum = 0.0;
+            for step in 0..5000 {
+                assert!((area(&ramps, 0.1 * f64::from(step)) - sum).abs() < 1e-4, "{shape:?} {step}");
+                sum += 0.1 * gradient(0.1 * (f64::from(step) + 0.5));
+            }
+            assert!((area(&ramps, 900.0) - sum).abs() < 1e-4 && area(&ramps, -1.0) == 0.0);
+        }
+    }
+
+    #[test]
+    fn samples_on_ramps_become_even() {
+        // Half of the encoded field of view holds the object, as with twofold oversampling.
+        let object = |x: f64| if x.abs() < 0.22 { C64::new(1.0 + x, 3.0 * x * x) } else { C64::ZERO };
+        let signal = |k: f64| -> C64 {
+            let pixel = |at: i32| f64::from(at) / 1000.0;
+            (-500..500).map(|at| object(pixel(at)) * C64::from_polar(1e-3, -TAU * k * pixel(at))).sum()
+        };
+        for shape in [RampShape::Trapezoid, RampShape::Sinusoid] {
+            let places = Places::of(&ramps(shape)).unwrap();
+            let (n, matrix) = (places.k.len(), places.matrix().unwrap());
+            let measured: Vec<C64> = places.k.iter().map(|k| signal(*k)).collect();
+            let (mut off, mut raw, mut all) = (0.0, 0.0, 0.0);
+            for (even, weights) in matrix.rows().into_iter().enumerate() {
+                let wanted = signal(even as f64 - (n - 1) as f64 / 2.0);
+                let found: C64 = weights.iter().zip(&measured).map(|(w, d)| d * f64::from(*w)).sum();
+                off += (found - wanted).norm_sqr();
+                raw += (measured[even] - wanted).norm_sqr();
+                all += wanted.norm_sqr();
+            }
+            assert!(off < 1e-5 * all && raw > 0.01 * all, "{shape:?}: {} {}", off / all, raw / all);
+        }
+    }
+
+    #[test]
+    fn the_receivers_frequency_is_made_up_for() {
+        let places = Places::of(&ramps(RampShape::Trapezoid)).unwrap();
+        // A point at the slice's centre has no phase but what the receiver took too much of.
+        let off = 0.07;
+        for ((k, receiver), turn) in places.k.iter().zip(&places.receiver).zip(places.turns(off)) {
+            let measured = C64::from_polar(1.0, -TAU * off * k + TAU * off * receiver);
+            let turn = C64::new(turn.re.into(), turn.im.into());
+            assert!((measured * turn - 1.0).norm() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_refused() {
+        let sound = ramps(RampShape::Trapezoid);
+        assert!(Places::of(&sound).is_some());
+        for broken in [
+            Ramps { sampling_us: 0.0, ..sound },
+            Ramps { sampling_us: 900.0, ..sound },
+            Ramps { up_us: f64::NAN, ..sound },
+            Ramps { delay_us: -1.0, ..sound },
+            Ramps { samples: 1, ..sound },
+            Ramps { up_us: 0.0, flat_us: 0.0, down_us: 0.0, sampling_us: 0.0, ..sound },
+        ] {
+            assert!(Places::of(&broken).is_none(), "{broken:?}");
+        }
+    }
+}
