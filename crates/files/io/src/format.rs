@@ -14,6 +14,7 @@ use crate::element::Element;
 use crate::folder::Folder;
 use crate::identity::Identity;
 use crate::projections::Projections;
+use crate::scan_reader::ScanReader;
 use crate::{AnyImage, Held, NumberType, Result, Slices, Values, WriteOptions};
 
 /// What a file's header says under a label.
@@ -47,6 +48,7 @@ type ReadImage = fn(&Path, Option<&str>) -> Result<ImageRead>;
 type OpenProjections = fn(&Path, Option<&str>) -> Result<Projections>;
 /// A small file of a format, by name and bytes: the file that is read, and then the files that it leads to.
 pub type Sample = Vec<(&'static str, Vec<u8>)>;
+type OpenScan = fn(&Path, Option<&str>, &Monitor<'_>) -> Result<Box<dyn ScanReader>>;
 type WriteScan = fn(&Path, &Scan, Identity) -> Result<Vec<String>>;
 
 /// A file format: how a file is recognised, what files hold, which functions read and write them, and what
@@ -80,6 +82,8 @@ pub struct Format {
     pub(crate) folder: Option<Folders>,
     /// What a file holds under names, where it may hold several arrays, series or scans.
     pub(crate) names: Option<ListNames>,
+    /// Whether the last of these is read where no name is given.
+    pub(crate) takes_last: bool,
     /// Whether the text behind a colon describes a file, which has no header.
     pub(crate) described: bool,
     /// What the header says, under labels, where an image's geometry does not tell it.
@@ -231,8 +235,8 @@ impl Target<'_> {
 pub struct Scans {
     /// Whether this file holds one, and not images alone; or whether what the name chooses is one.
     pub(crate) holds: fn(&Path, Option<&str>) -> Result<bool>,
-    /// Reads every acquisition; the name chooses one of several scans.
-    pub(crate) read: fn(&Path, Option<&str>, &Monitor<'_>) -> Result<Scan>,
+    /// Opens a scan; the name chooses one of several.
+    pub(crate) open: OpenScan,
     /// Writes a scan; returns the header's elements that are left out.
     pub(crate) write: Option<WriteScan>,
 }
@@ -323,6 +327,11 @@ impl Format {
     /// Whether a file may hold several arrays, series or scans, each under a name.
     pub fn has_names(&self) -> bool {
         self.names.is_some()
+    }
+
+    /// Whether the last of several scans is read where no name is given.
+    pub fn takes_last(&self) -> bool {
+        self.takes_last
     }
 
     pub(crate) fn has_magic(&self, start: &[u8]) -> Option<usize> {

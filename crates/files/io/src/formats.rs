@@ -39,6 +39,7 @@ const BLANK: Format = Format {
     linked: None,
     folder: None,
     names: None,
+    takes_last: false,
     described: false,
     describe: None,
     read_image: None,
@@ -290,7 +291,7 @@ pub static FORMATS: [Format; 13] = [
         }),
         scans: Some(Scans {
             holds: ismrmrd::row::holds,
-            read: ismrmrd::row::read,
+            open: ismrmrd::row::open_reader,
             write: Some(ismrmrd::row::write),
         }),
         holds_projections: Some(|path| Ok(data_exchange::is_data_exchange(path)? || nxtomo::holds(path)?)),
@@ -337,9 +338,14 @@ pub static FORMATS: [Format; 13] = [
     },
     Format {
         name: "Siemens raw data",
-        about: "twix of VB, VD and VE: recognised, not read",
+        about: "twix of VB17 to VB19, VD, VE and XA; several measurements in a file, the last one by default",
         endings: &[".dat"],
         guess: Some(|_, start| twix::begins(start)),
+        names: Some(twix::names),
+        takes_last: true,
+        describe: Some(twix::describe),
+        scans: Some(Scans { holds: |_, _| Ok(true), open: twix::open, write: None }),
+        samples: twix::samples,
         ..BLANK
     },
 ];

@@ -71,7 +71,7 @@ impl ArrayFrame {
 
 /// Reads raw data of any format.
 ///
-/// * An ISMRMRD scan.
+/// * A scan with a header: ISMRMRD's, or a Siemens scanner's.
 /// * A grid of k-space: a BART array (`[READ, PHS1, PHS2, COIL]`), or `.npy` or `.npz` (`[coil, z, y, x]` or
 ///   `[coil, y, x]`).
 /// * Samples, with a trajectory: a BART array (`[1, readout, spoke, coil]`) or a NumPy array
@@ -105,7 +105,8 @@ impl ArrayFrame {
 pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monitor<'_>) -> Result<ScanFile> {
     let input = Input::of(&path);
     if let Some(scans) = &input.format()?.scans {
-        return Ok(ScanFile::Scan(Box::new((scans.read)(&input.file, input.name.as_deref(), monitor)?)));
+        let reader = (scans.open)(&input.file, input.name.as_deref(), monitor)?;
+        return Ok(ScanFile::Scan(Box::new(reader.into_scan(None, monitor)?)));
     }
     read_arrays(path.as_ref(), options, Beyond::LeftOut)
 }

@@ -6,6 +6,7 @@
 //! understood. The reader checks everything that a file states against what the file holds before it
 //! allocates memory. It notes its assumptions in [`Scan::notes`](rayspin_scan::mri::Scan::notes).
 
+mod any_reader;
 mod arrays;
 mod check;
 mod direct;
@@ -26,7 +27,8 @@ mod write;
 mod xml;
 mod xml_string;
 
-pub use echoes::echo_times;
+pub use echoes::{Sequence, echo_times};
+pub(crate) use header_out::{Xml, ramps_of};
 pub use identity::{Identity, identity_of};
 pub use images::{ImageOptions, write_images};
 pub use images_in::{image_series, parse_header, read_images};

@@ -8,8 +8,9 @@ use rayspin_scan::mri::Scan;
 use super::images::ImageSeries;
 use super::images_in::{read_any_images, series_of_stack};
 use super::open::{open, scans_of, series_of};
-use super::{Identity, ImageOptions, ReadOptions, read_with};
+use super::{Identity, ImageOptions, Reader};
 use crate::format::{ImageRead, Target, VolumeWriter};
+use crate::scan_reader::ScanReader;
 use crate::{Error, Held, Result};
 
 pub(crate) fn names(path: &Path) -> Result<Vec<Held>> {
@@ -46,9 +47,8 @@ pub(crate) fn holds(path: &Path, name: Option<&str>) -> Result<bool> {
     })
 }
 
-pub(crate) fn read(path: &Path, name: Option<&str>, monitor: &Monitor<'_>) -> Result<Scan> {
-    let options = ReadOptions { group: name.map(str::to_owned), ..ReadOptions::default() };
-    read_with(path, &options, monitor)
+pub(crate) fn open_reader(path: &Path, name: Option<&str>, _: &Monitor<'_>) -> Result<Box<dyn ScanReader>> {
+    Ok(Box::new(Reader::open(path, name)?))
 }
 
 pub(crate) fn write(path: &Path, scan: &Scan, identity: Identity) -> Result<Vec<String>> {

@@ -9,15 +9,16 @@ use rayspin_scan::mri::{
     maps_of_first_readouts,
 };
 
-use super::Reader;
 use crate::error::{Error, Result};
+use crate::scan_reader::ScanReader;
 
 /// A source for `rayspin_mri::recon::reconstruct_stream`: an open file, the images to make of it, and the
 /// acquisitions that the current image and the next have in common. No others are in memory.
 ///
 /// ```
 /// use rayspin_core::Monitor;
-/// use rayspin_io::ismrmrd::{Identity, Reader, SeriesSource, write};
+/// use rayspin_io::ismrmrd::{Identity, SeriesSource, write};
+/// use rayspin_io::open_scan;
 /// use rayspin_scan::mri::{FrameOptions, Label, Series, StreamItem};
 /// use rayspin_mri::simulate::{SimulateOptions, simulate};
 ///
@@ -28,7 +29,7 @@ use crate::error::{Error, Result};
 /// let file = folder.path().join("raw.h5");
 /// write(&file, &scan, Identity::LeaveOut)?;
 ///
-/// let reader = Reader::open(&file, None)?;
+/// let reader = open_scan(&file, &monitor)?;
 /// let labels: Vec<Label> = scan.frames()?.labels().collect();
 /// let series = Series::of_repetitions(reader.heads(), &labels, None)?;
 /// let mut source = SeriesSource::new(reader, series, FrameOptions::default());
@@ -40,7 +41,7 @@ use crate::error::{Error, Result};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct SeriesSource {
-    reader: Reader,
+    reader: Box<dyn ScanReader>,
     series: Series,
     options: FrameOptions,
     held: BTreeMap<usize, Acquisition>,
@@ -55,7 +56,7 @@ pub struct SeriesSource {
 
 impl SeriesSource {
     /// The images of `series`. Its places must be the places of `reader`.
-    pub fn new(reader: Reader, series: Series, options: FrameOptions) -> Self {
+    pub fn new(reader: Box<dyn ScanReader>, series: Series, options: FrameOptions) -> Self {
         let maps = series.slices();
         let mut heads = ReadoutHeads::default();
         for place in series.heads() {
@@ -89,8 +90,8 @@ impl SeriesSource {
     }
 
     /// The open file.
-    pub fn reader(&self) -> &Reader {
-        &self.reader
+    pub fn reader(&self) -> &dyn ScanReader {
+        &*self.reader
     }
 
     /// Bytes of the acquisitions that are in memory at once: the acquisitions of one point in time, and what
@@ -145,7 +146,7 @@ impl SeriesSource {
         let wanted: BTreeSet<usize> = noise.chain(image).collect();
         let mut acquisitions = Vec::with_capacity(wanted.len());
         self.reader
-            .read(wanted.into_iter(), monitor, &mut |_, acquisition| acquisitions.push(acquisition))?;
+            .read(&mut wanted.into_iter(), monitor, &mut |_, acquisition| acquisitions.push(acquisition))?;
         Ok(Scan { header: self.reader.header().clone(), acquisitions, notes: Vec::new() })
     }
 
@@ -234,7 +235,7 @@ impl SeriesSource {
     fn fetch(&mut self, wanted: &BTreeSet<usize>, monitor: &Monitor) -> Result<()> {
         let held = &mut self.held;
         let missing: Vec<usize> = wanted.iter().copied().filter(|index| !held.contains_key(index)).collect();
-        self.reader.read(missing.into_iter(), monitor, &mut |index, acquisition| {
+        self.reader.read(&mut missing.into_iter(), monitor, &mut |index, acquisition| {
             held.insert(index, acquisition);
         })
     }

@@ -5,6 +5,7 @@ use rayspin_core::TrajectoryUnits;
 use rayspin_scan::mri::{Acquisition, Counters, EncodedSpace, Encoding, Flags, Limits, Scan, detect_units};
 use serde::Serialize;
 
+use super::echoes::Sequence;
 use super::header_out::kind_name;
 use super::identity::identity_of;
 
@@ -37,6 +38,8 @@ pub struct ScanSummary {
     pub protocol: Option<String>,
     /// Patient position code.
     pub patient_position: Option<String>,
+    /// Times and angles of the sequence.
+    pub sequence: Sequence,
     /// Names of the header's elements that may tell who was scanned, where and when; never their values.
     pub identity: Vec<String>,
     /// The encodings.
@@ -133,6 +136,7 @@ pub fn summarise(scan: &Scan) -> ScanSummary {
         field_strength_t: header.field_strength_t,
         protocol: header.protocol.clone(),
         patient_position: header.patient_position.clone(),
+        sequence: Sequence::of(header),
         identity: identity.map(str::to_owned).collect(),
         encodings: header.encodings.iter().map(encoding).collect(),
         acquisitions: acquisitions.len(),
@@ -163,6 +167,9 @@ impl ScanSummary {
         }
         if let Some(position) = &self.patient_position {
             row("patient position", position.clone());
+        }
+        if let Some(sequence) = self.sequence.text() {
+            row("sequence", sequence);
         }
         if !self.identity.is_empty() {
             let names = self.identity.join(", ");

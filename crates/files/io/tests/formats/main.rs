@@ -19,4 +19,5 @@ mod samples;
 mod series;
 mod support;
 mod table;
+mod twix;
 mod volumes;

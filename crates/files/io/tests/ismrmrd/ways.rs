@@ -158,7 +158,7 @@ impl Compare<'_> {
         let monitor = Monitor::silent();
         let options = FrameOptions { times: true, ..FrameOptions::default() };
         let reader = Reader::open(self.path, None).expect("it opened before");
-        let mut source = SeriesSource::new(reader, series.clone(), options.clone());
+        let mut source = SeriesSource::new(Box::new(reader), series.clone(), options.clone());
         let noise = source.noise(&monitor).map(|scan| text(&scan.acquisitions)).map_err(|e| text(&e));
         let purposes = series.heads().iter().enumerate();
         let noisy = purposes.filter(|(_, place)| place.flags.contains(Flags::NOISE)).map(|(index, _)| index);

@@ -314,13 +314,19 @@ fn samples_are_described_along_their_trajectory() {
 
 /// Twix of VD: a count and a number of measurements.
 #[test]
-fn a_format_that_is_only_recognised_is_said_to_be() {
+fn siemens_raw_data_are_described_or_refused_by_their_field() {
     let folder = tempfile::tempdir().unwrap();
     let head = [0u32, 1, 0, 0].map(u32::to_le_bytes).concat();
     std::fs::write(folder.path().join("meas.dat"), [&head[..], &[0; 600]].concat()).unwrap();
-    let told = text("info meas.dat", folder.path());
-    assert!(told.contains("does not read it") && told.contains("siemens_to_ismrmrd"), "{told}");
-    assert!(!told.contains("Rayspin writes"), "{told}");
+    refused(&command("info meas.dat"), folder.path(), &["meas.dat", "measurement 1: offset"]);
+    let Some(path) = real_data("mri/gre_2ch_ve11.dat") else { return };
+    let told = info(path.to_str().unwrap(), Path::new("."));
+    assert_eq!(told["names"], serde_json::json!(["1"]));
+    assert!(told["header"]["software"].as_str().unwrap().contains("E11"), "{told}");
+    let sequence = &told["scan"]["sequence"];
+    assert_eq!(sequence["echo_times_ms"], serde_json::json!([3.0]));
+    assert_eq!(sequence["flip_angles_deg"], serde_json::json!([15.0]));
+    assert_eq!(told["sampling"]["pattern"], "full", "{told}");
 }
 
 #[test]

@@ -240,7 +240,8 @@ type SpaceParts = ([usize; 3], [f64; 3]);
 type LimitsParts = Option<(usize, usize, usize)>;
 /// The spaces to encode and to reconstruct, the trajectory, limits of both phase encodings, slices and
 /// repetitions, the acceleration, and the ramps of the readout gradient.
-type EncodingParts = (SpaceParts, SpaceParts, String, [LimitsParts; 4], Option<[usize; 2]>, Option<RampParts>);
+type EncodingParts =
+    (SpaceParts, SpaceParts, String, [LimitsParts; 4], Option<[usize; 2]>, Option<RampParts>);
 /// Whether ramps are a sine's, their times, and the number of samples.
 type RampParts = (bool, [f64; 5], usize);
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ndarray::{Array2, Ix2};
-use rayspin_core::{C64, Error, format_shape};
-use rayspin_io::{self as io, Input as File, ismrmrd};
+use rayspin_core::{C64, Error, Monitor, format_shape};
+use rayspin_io::{self as io, ismrmrd};
 use rayspin_mri::basis::{Basis, t2_decays};
 use rayspin_run::BadInput;
 
@@ -89,8 +89,7 @@ fn echo_times(request: &Request) -> Result<Vec<f64>> {
     let stated = match &request.input {
         Input::Scan(scan) => ismrmrd::echo_times(&scan.header),
         Input::File(path) if io::detect(path)?.reads_scans() => {
-            let file = File::of(path);
-            ismrmrd::echo_times(&ismrmrd::header(&file.file, file.name.as_deref())?)
+            ismrmrd::echo_times(io::open_scan(path, &Monitor::silent())?.header())
         }
         Input::File(_) | Input::Image(_) => Vec::new(),
     };

@@ -2,8 +2,8 @@
 
 use rayspin_core::Monitor;
 use rayspin_io::cfl::Layout;
-use rayspin_io::ismrmrd::{Reader, SeriesSource};
-use rayspin_io::{ArraySource, ArrayWindows};
+use rayspin_io::ismrmrd::SeriesSource;
+use rayspin_io::{ArraySource, ArrayWindows, ScanReader};
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{Frame, Label};
 
@@ -243,6 +243,6 @@ impl FrameSource for ArrayWindows {
 }
 
 /// Bytes of the reader besides acquisitions. It gives them back.
-fn beside(reader: &Reader) -> u64 {
+fn beside(reader: &dyn ScanReader) -> u64 {
     reader.memory_bytes().saturating_sub(reader.library_bytes())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rayspin_core::Monitor;
 use rayspin_device::cpu;
-use rayspin_io::ismrmrd::{Reader, SeriesSource};
-use rayspin_io::{self as io, Input as File};
+use rayspin_io::ismrmrd::SeriesSource;
+use rayspin_io::{self as io, ScanReader, open_scan};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan as core;
 use rayspin_mri::scan::{AcquisitionHead, Frame, FrameOptions, Label, Scan, Series, fullest};
@@ -226,13 +226,12 @@ pub(super) fn read_part(
     notes: &mut Vec<String>,
     monitor: &Monitor<'_>,
 ) -> Result<Frame> {
-    let File { file, name } = File::of(path);
-    let frame = source_of(Reader::open(file, name.as_deref())?, label, options)?.image(0, notes, monitor)?;
+    let frame = source_of(open_scan(path, monitor)?, label, options)?.image(0, notes, monitor)?;
     cpu::trim_memory();
     Ok(frame)
 }
 
-fn source_of(reader: Reader, label: Label, options: &FrameOptions) -> Result<SeriesSource> {
+fn source_of(reader: Box<dyn ScanReader>, label: Label, options: &FrameOptions) -> Result<SeriesSource> {
     let series = Series::of_repetitions(reader.heads(), &[label], options.readouts.as_ref());
     let series = series.map_err(|error| io::Error::core(reader.path(), error))?;
     Ok(SeriesSource::new(reader, series, options.clone()))

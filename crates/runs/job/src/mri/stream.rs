@@ -6,8 +6,8 @@ use std::path::Path;
 use rayspin_core::Monitor;
 use rayspin_device::Device;
 use rayspin_io::cfl::{Layout, dim};
-use rayspin_io::ismrmrd::{Reader, SeriesSource};
-use rayspin_io::{ArraySource, ArrayWindows, Input as File, SeriesWriter};
+use rayspin_io::ismrmrd::SeriesSource;
+use rayspin_io::{ArraySource, ArrayWindows, ScanReader, SeriesWriter, open_scan};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan::{Known, Streaming, assembling, of_stream};
 use rayspin_mri::recon::{Frames, ReconOptions, StreamEnd, StreamItem, Volume, reconstruct_stream};
@@ -49,11 +49,10 @@ pub(super) fn open(
     path: &Path,
     request: &Request,
     monitor: &Monitor<'_>,
-) -> Result<std::result::Result<(Stream, Shape), Reader>> {
+) -> Result<std::result::Result<(Stream, Shape), Box<dyn ScanReader>>> {
     let Request { frames, selection, input, .. } = request;
     let of_file = |error| input.error(error);
-    let file = File::of(path);
-    let reader = Reader::open(&file.file, file.name.as_deref())?;
+    let reader = open_scan(path, monitor)?;
     let places = reader.heads();
     let present: BTreeSet<Label> = places.iter().filter_map(AcquisitionHead::label).collect();
     if present.is_empty() {

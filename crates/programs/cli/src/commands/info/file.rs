@@ -7,10 +7,11 @@ use anyhow::Result;
 use rayspin::core::as_options;
 use rayspin::core::{Monitor, Trajectory};
 use rayspin::ct::scan::angle_notes;
-use rayspin::io::{self, AnyImage, Detail, Format, Projections, ScanFile, ScanOptions, ismrmrd};
+use rayspin::io::ismrmrd::{self, SeriesSource};
+use rayspin::io::{self, AnyImage, Detail, Format, Projections, ScanFile, ScanOptions};
 use rayspin::mri::corrections::measure;
 use rayspin::mri::recon::Selection;
-use rayspin::mri::scan::{Facts, Frame, Label, NoiseSource, Pattern, readouts};
+use rayspin::mri::scan::{Facts, Frame, FrameOptions, Label, NoiseSource, Pattern, Series, readouts};
 use rayspin::report::number;
 use serde::Serialize;
 
@@ -122,14 +123,14 @@ fn examined(path: &Path, options: &ScanOptions) -> Result<Description> {
     };
     let known = |name: &String| held.iter().any(|held| held.name == name.trim_end_matches(".npy"));
     let missing = format.reads_arrays() && input.name.as_ref().is_some_and(|name| !known(name));
-    let choose = held.len() > 1 && input.name.is_none();
+    let choose = held.len() > 1 && input.name.is_none() && !format.takes_last();
     (description.told.named, description.told.names) =
         held.into_iter().map(|held| (held.what, held.name)).unzip();
     if choose {
         return Ok(description);
     }
     if io::holds_scan(path)? {
-        description.scan(path, options)?;
+        description.scan(path)?;
     } else if format.reads_arrays() {
         description.array(path, options, missing)?;
     } else if format.reads_images() {
@@ -142,8 +143,14 @@ fn examined(path: &Path, options: &ScanOptions) -> Result<Description> {
 
 impl Description {
     /// A raw scan, and what its first image would be understood as.
-    fn scan(&mut self, path: &Path, options: &ScanOptions) -> Result<()> {
-        let ScanFile::Scan(scan) = io::read_scan(path, options, &Monitor::silent())? else { return Ok(()) };
+    fn scan(&mut self, path: &Path) -> Result<()> {
+        let monitor = Monitor::silent();
+        let reader = io::open_scan(path, &monitor)?;
+        // Where heads tell what a file holds, only the samples of the first image are read.
+        let (scan, reader) = match reader.without_samples() {
+            Some(heads) => (heads, Some(reader)),
+            None => (reader.into_scan(None, &monitor)?, None),
+        };
         let told = &mut self.told;
         told.scan = Some(ismrmrd::summarise(&scan));
         told.notes.extend(scan.notes.iter().cloned());
@@ -157,10 +164,22 @@ impl Description {
             told.notes.push(format!("not every image has the lines that the fullest one has: {fewer}"));
         }
         // What assembling the first image would assume is worth knowing before a long run.
-        match index.assemble(label, &Default::default(), &mut told.notes) {
+        let (frame, noise) = match reader {
+            None => {
+                let frame = index.assemble(label, &Default::default(), &mut told.notes);
+                (frame.map_err(Into::into), measure(&scan))
+            }
+            Some(reader) => {
+                let series = Series::of_repetitions(reader.heads(), &[label], None)?;
+                let mut source = SeriesSource::new(reader, series, FrameOptions::default());
+                let noise = measure(&source.noise(&monitor)?);
+                (source.image(0, &mut told.notes, &monitor).map_err(anyhow::Error::from), noise)
+            }
+        };
+        match frame {
             Ok(frame) => {
                 told.understood_as = Some(frame.summary().to_string());
-                told.sampling = Some(Facts::of(&frame, Some(&measure(&scan)), images)?);
+                told.sampling = Some(Facts::of(&frame, Some(&noise), images)?);
                 self.sampling = Some(Sampling::Frame(Box::new(frame)));
             }
             Err(error) => told.warnings.push(format!(
@@ -385,11 +404,8 @@ fn range(numbers: impl Iterator<Item = f32>) -> Option<(f32, f32)> {
 fn unread(format: &Format) -> &'static str {
     if format.writes_images() {
         "Rayspin writes this format and does not read it"
-    } else if format.reads_projections() {
-        "Rayspin finds no CT scan in this file"
     } else {
-        "Rayspin recognises this format and does not read it: ISMRMRD's converters make .h5 of vendors' files \
-         (siemens_to_ismrmrd and the like)"
+        "Rayspin finds no CT scan in this file"
     }
 }
 

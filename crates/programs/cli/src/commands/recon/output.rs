@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use rayspin::core::Image;
+use rayspin::core::{Image, Monitor};
 use rayspin::io;
 use rayspin_shell::stdout;
 
@@ -114,9 +114,8 @@ const NAMING: [&str; 4] =
 
 /// What the scan's header says of the patient, the study and the place, by the paths of its elements.
 fn identity(args: &ReconMri) -> Result<serde_json::Value> {
-    let input = rayspin::io::Input::of(&args.scan);
-    let header = rayspin::io::ismrmrd::header(&input.file, input.name.as_deref())?;
-    let stated = rayspin::io::ismrmrd::identity_of(&header).into_iter();
+    let reader = rayspin::io::open_scan(&args.scan, &Monitor::silent())?;
+    let stated = rayspin::io::ismrmrd::identity_of(reader.header()).into_iter();
     let naming = |path: &str| NAMING.iter().any(|part| path.starts_with(part));
     let named = stated.filter(|(path, _)| naming(path)).map(|(path, text)| (path, text.into()));
     Ok(serde_json::Value::Object(named.collect()))

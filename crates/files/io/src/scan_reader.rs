@@ -1,0 +1,93 @@
+//! Raw scans that stay open: what their heads say, and the acquisitions that a caller names.
+
+use std::path::Path;
+
+use rayspin_core::Monitor;
+use rayspin_scan::mri::{Acquisition, AcquisitionHead, Label, Scan, ScanHeader, SlicePlaces};
+
+use crate::ismrmrd::Contents;
+use crate::{Error, Format, Input, Result, endings, format::any_of};
+
+/// A raw scan with a header, of any format. Opening reads the header and the heads of all acquisitions;
+/// [`ScanReader::read`] reads the acquisitions that the caller names.
+///
+/// ```
+/// use rayspin_core::Monitor;
+/// use rayspin_io::{ismrmrd, open_scan};
+/// use rayspin_mri::simulate::{SimulateOptions, simulate};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let monitor = Monitor::silent();
+/// let options = SimulateOptions { matrix: [16, 16, 1], coils: 2, ..SimulateOptions::default() };
+/// let file = folder.path().join("raw.h5");
+/// ismrmrd::write(&file, &simulate(&options, &monitor)?.scan, ismrmrd::Identity::LeaveOut)?;
+/// let mut reader = open_scan(&file, &monitor)?;
+/// assert_eq!(reader.heads().len(), 16);
+/// let mut read = Vec::new();
+/// reader.read(&mut [2, 7].into_iter(), &monitor, &mut |number, readout| read.push((number, readout.data.dim())))?;
+/// assert_eq!(read, [(2, (2, 16)), (7, (2, 16))]); // [coil, sample]
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait ScanReader: Send {
+    /// The file.
+    fn path(&self) -> &Path;
+
+    /// The header of the scan.
+    fn header(&self) -> &ScanHeader;
+
+    /// What the file holds.
+    fn contents(&self) -> Contents;
+
+    /// The place of every acquisition, in file order.
+    fn heads(&self) -> Vec<AcquisitionHead>;
+
+    /// Where the slices lie, as the heads of their first readouts state it.
+    fn slice_places(&self) -> SlicePlaces;
+
+    /// Bytes that reading takes besides the acquisitions that it returns.
+    fn memory_bytes(&self) -> u64;
+
+    /// The part of these bytes that a library keeps once the reader is gone.
+    fn library_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Reads acquisitions by their numbers in the file, which rise; `take` gets each with its number.
+    ///
+    /// Errors: a file that cannot be read, acquisitions that contradict their heads, numbers of images that
+    /// are not finite; [`rayspin_core::Error::Interrupted`].
+    fn read(
+        &mut self,
+        wanted: &mut dyn Iterator<Item = usize>,
+        monitor: &Monitor<'_>,
+        take: &mut dyn FnMut(usize, Acquisition),
+    ) -> Result<()>;
+
+    /// What had to be assumed or repaired, one sentence each, by the acquisitions read so far.
+    fn notes(&self) -> Vec<String>;
+
+    /// The scan with zeros for samples, which share memory, where heads alone describe it.
+    fn without_samples(&self) -> Option<Scan> {
+        None
+    }
+
+    /// Reads every acquisition, or the acquisitions that one image needs, and closes the file.
+    ///
+    /// Errors: as [`ScanReader::read`]; more than memory has.
+    fn into_scan(self: Box<Self>, only: Option<Label>, monitor: &Monitor<'_>) -> Result<Scan>;
+}
+
+/// Opens a raw scan with a header. A name after a colon chooses one of several ([`Input`]).
+///
+/// Errors: a format without such scans, and errors of the format's reader.
+pub fn open_scan(path: impl AsRef<Path>, monitor: &Monitor<'_>) -> Result<Box<dyn ScanReader>> {
+    let input = Input::of(&path);
+    let format = input.format()?;
+    match &format.scans {
+        Some(scans) => (scans.open)(&input.file, input.name.as_deref(), monitor),
+        None => {
+            let expected = format!("a raw scan with a header ({})", any_of(&endings(Format::reads_scans)));
+            Err(Error::not_this_format(&input.file, expected, format))
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Real files of Siemens' scanners, which are no part of the project.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rayspin_core::Monitor;
+use rayspin_io::{ScanFile, ScanOptions, detect, open_scan, read_scan};
+use rayspin_scan::mri::{Flags, Scan, TrajectoryKind};
+
+use crate::real_data::real_data;
+use crate::support::{folder, python};
+
+/// The files, with the readouts of each.
+const FILES: [(&str, usize); 9] = [
+    ("mri/gre_2ch_ve11.dat", 160),
+    ("mri/twix/epi_ve11.dat.xz", 83),
+    ("mri/twix/xa61_2024-02-06-164120.dat.xz", 128),
+    ("mri/twix/02_03_ro_dur_1200_pe0.dat.xz", 60),
+    ("mri/twix/04_03_basic_epi_96x96_pe0.dat.xz", 96),
+    ("mri/twix/04_03_basic_epi_96x96_peminus.dat.xz", 96),
+    ("mri/twix/04_03_basic_epi_96x96_peplus.dat.xz", 96),
+    ("mri/twix/04_03_ramp_sampling_epi_96x96_pe0.dat.xz", 96),
+    ("mri/twix/04_03_ramp_sampling_epi_96x96_peplus.dat.xz", 96),
+];
+
+/// A file, unpacked into a folder; none where it or the program that unpacks it is absent.
+fn unpacked(name: &str, folder: &Path) -> Option<PathBuf> {
+    let path = real_data(name)?;
+    let file = path.file_name()?.to_string_lossy().into_owned();
+    let target = folder.join(file.trim_end_matches(".xz"));
+    if !file.ends_with(".xz") {
+        std::fs::copy(&path, &target).unwrap();
+        return Some(target);
+    }
+    let Ok(unpacked) = Command::new("xz").arg("-dc").arg(&path).output() else {
+        println!("skipped: xz is not there to unpack {name}");
+        return None;
+    };
+    assert!(unpacked.status.success(), "{name}");
+    std::fs::write(&target, unpacked.stdout).unwrap();
+    Some(target)
+}
+
+fn read(path: &Path) -> Scan {
+    match read_scan(path, &ScanOptions::default(), &Monitor::silent()).unwrap() {
+        ScanFile::Scan(scan) => *scan,
+        _ => panic!("expected a scan with a header"),
+    }
+}
+
+/// What `twix_twixtools.py` compares.
+fn rows(scan: &Scan) -> String {
+    let kept = [
+        Flags::NOISE,
+        Flags::PHASE_CORRECTION,
+        Flags::REVERSE,
+        Flags::FIRST_IN_SLICE,
+        Flags::LAST_IN_SLICE,
+        Flags::LAST_IN_MEASUREMENT,
+    ];
+    let mut text = String::new();
+    for readout in &scan.acquisitions {
+        let (coils, samples) = readout.data.dim();
+        let c = &readout.counters;
+        let flags =
+            kept.iter().enumerate().map(|(bit, flag)| u32::from(readout.flags.contains(*flag)) << bit);
+        let counters =
+            [c.step_1, c.step_2, c.average, c.slice, c.contrast, c.phase, c.repetition, c.set, c.segment];
+        let counters = counters.map(|counter| counter.to_string()).join(" ");
+        let [x, y, z] = readout.position;
+        let numbers = [
+            readout.discard_pre,
+            readout.discard_post,
+            readout.centre_sample,
+            readout.time_stamp as usize,
+            flags.sum::<u32>() as usize,
+        ];
+        let numbers = numbers.map(|number| number.to_string()).join(" ");
+        writeln!(text, "{samples} {coils} {counters} {numbers} {x} {y} {z}").unwrap();
+    }
+    text
+}
+
+#[test]
+fn samples_and_counters_are_those_of_twixtools() {
+    let folder = folder();
+    let mut any = false;
+    for (name, count) in FILES {
+        let Some(path) = unpacked(name, folder.path()) else { continue };
+        any = true;
+        assert_eq!(detect(&path).unwrap().name, "Siemens raw data");
+        let scan = read(&path);
+        assert_eq!(scan.acquisitions.len(), count, "{name}");
+        assert!(scan.notes.iter().all(|note| note.contains("the readouts hold")), "{name}: {:?}", scan.notes);
+        let samples: Vec<u8> = scan
+            .acquisitions
+            .iter()
+            .flat_map(|readout| readout.data.iter().flat_map(|v| [v.re, v.im]).flat_map(f32::to_le_bytes))
+            .collect();
+        std::fs::write(path.with_extension("bin"), samples).unwrap();
+        std::fs::write(path.with_extension("txt"), rows(&scan)).unwrap();
+    }
+    if any {
+        python("twix_twixtools.py", "check", folder.path());
+    }
+}
+
+#[test]
+fn protocols_tell_what_was_scanned() {
+    let folder = folder();
+    if let Some(path) = unpacked("mri/gre_2ch_ve11.dat", folder.path()) {
+        let scan = read(&path);
+        let encoding = &scan.header.encodings[0];
+        assert_eq!((encoding.encoded.matrix, encoding.recon.matrix), ([320, 160, 1], [160, 160, 1]));
+        assert_eq!(
+            (encoding.encoded.fov_mm, encoding.recon.fov_mm),
+            ([400.0, 200.0, 4.0], [200.0, 200.0, 4.0])
+        );
+        assert_eq!((encoding.trajectory, encoding.ramps), (TrajectoryKind::Cartesian, None));
+        assert_eq!(encoding.step_1.map(|limits| (limits.maximum, limits.centre)), Some((159, 80)));
+        let header = &scan.header;
+        assert_eq!((header.model.as_deref(), header.protocol.as_deref()), (Some("Skyra"), Some("gre")));
+        assert_eq!(
+            (header.field_strength_t, header.patient_position.as_deref()),
+            (Some(2.89362), Some("HFS"))
+        );
+        assert_eq!(scan.acquisitions[0].sample_time_us, 11.6);
+        // The phantom's bubbles are in front, which is where y points of a patient on the back.
+        assert!(scan.acquisitions[0].phase_dir[1] < -0.99 && scan.acquisitions[0].read_dir[0] > 0.99);
+    }
+    if let Some(path) = unpacked("mri/twix/epi_ve11.dat.xz", folder.path()) {
+        let scan = read(&path);
+        let encoding = &scan.header.encodings[0];
+        assert_eq!((encoding.encoded.matrix, encoding.recon.matrix), ([160, 80, 1], [80, 80, 1]));
+        let ramps = encoding.ramps.unwrap();
+        assert_eq!((ramps.up_us, ramps.flat_us, ramps.down_us), (160.0, 240.0, 160.0));
+        assert_eq!((ramps.delay_us, ramps.sampling_us, ramps.samples), (32.0, 496.0, 160));
+        let references = scan.acquisitions.iter().filter(|r| r.flags.contains(Flags::PHASE_CORRECTION));
+        assert_eq!(references.count(), 3);
+        assert_eq!(scan.acquisitions.iter().filter(|r| r.flags.is_image()).count(), 80);
+    }
+    if let Some(path) = unpacked("mri/twix/xa61_2024-02-06-164120.dat.xz", folder.path()) {
+        // The table states no length.
+        let reader = open_scan(&path, &Monitor::silent()).unwrap();
+        let header = reader.header();
+        assert_eq!(header.model.as_deref(), Some("MAGNETOM Cima.X"));
+        assert_eq!((header.encodings[0].encoded.matrix, header.coils), ([128, 128, 1], Some(2)));
+        assert_eq!(reader.heads().len(), 128);
+    }
+}
