@@ -45,6 +45,7 @@ fn encoding(rng: &mut impl Rng) -> Encoding {
         slice: limits(rng),
         repetition: limits(rng),
         acceleration: rng.random_bool(0.5).then(|| [rng.random_range(1..9), rng.random_range(1..9)]),
+        ramps: None,
     }
 }
 
