@@ -81,7 +81,7 @@ def theirs(rows):
         "store sectors": total(l1("sectors", "st")),
         "atomic requests": sum(total(l1("requests", op)) for op in atomics),
         "atomic sectors": sum(total(l1("sectors", op)) for op in atomics),
-        "shared turns": total("l1tex__data_pipe_lsu_wavefronts_mem_shared"),
+        "shared turns": sum(total(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}") for op in ("ld", "st")),
         "instructions": warps,
         "lanes": threads / warps if warps and threads else number(rows[0], "smsp__thread_inst_executed_per_inst_executed"),
     }
@@ -95,7 +95,8 @@ def ours(kernel):
             if access["space"] == "global":
                 total[access["kind"] + " requests"] += access["requests"]
                 total[access["kind"] + " sectors"] += access["sectors"]
-            elif access["space"] == "shared":
+            # Nsight Compute counts atomics on shared memory elsewhere.
+            elif access["space"] == "shared" and access["kind"] in ("load", "store"):
                 total["shared turns"] += access["turns"]
     total["instructions"] = kernel["instructions"]["all"]
     total["lanes"] = kernel["lanes_per_instruction"]
