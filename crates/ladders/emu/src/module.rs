@@ -436,7 +436,7 @@ impl Callable {
         let blocks = launch.blocks.iter().map(|&b| u64::from(b)).product::<u64>();
         // SAFETY: as the caller promises.
         let part = |code: &Arc<Code>, call, blocks| unsafe {
-            self.part(inner, code, call, launch, arguments, blocks)
+            self.part(inner, (code, call), launch, arguments, blocks)
         };
         if inner.uncounted.load(Ordering::SeqCst) {
             self.uncounted(counted, 0..blocks, &part)?;
@@ -502,8 +502,7 @@ impl Callable {
     unsafe fn part(
         &self,
         inner: &Inner,
-        code: &Arc<Code>,
-        call: RawCall,
+        (code, call): (&Arc<Code>, RawCall),
         launch: Launch,
         arguments: &[Vec<u128>],
         blocks: std::ops::Range<u64>,

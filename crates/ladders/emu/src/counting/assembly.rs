@@ -78,7 +78,7 @@ impl Work {
                 | "pxor",
                 None,
             ) => {}
-            (jump, None) if jump == "jmp" => {}
+            ("jmp", None) => {}
             (jump, None) if jump.starts_with('j') => self.add(BRANCH, 1),
             (divide, None) if divide.starts_with("idiv") || divide.starts_with("div") => {
                 self.add(INTEGER, 16)
