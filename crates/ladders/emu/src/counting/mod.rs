@@ -9,6 +9,7 @@
 pub(crate) mod assembly;
 mod emulator;
 mod graph;
+mod map;
 mod metrics;
 mod names;
 pub(crate) mod record;

@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char, c_int};
 use rayspin_device::cuda::{Launch, Program};
 
 use super::graph::{END, Graph};
+use super::map::Map;
 use super::replay::{Happened, Item, Known, Replay, Thread, Visit};
 use super::symbols::{Place, Symbols, lines};
 use super::{Access, Counts, Kind, Line, Space, Touched, assembly, names};
@@ -177,14 +178,14 @@ pub(crate) struct Recording<'a> {
     spaces: Vec<Space>,
     /// Numbers of shared arrays by their names.
     shared: Vec<String>,
-    nodes: HashMap<(u32, u32), u32>,
+    nodes: Map<(u32, u32), u32>,
     codes: Vec<u32>,
     graph: Graph,
     waiting: Vec<(u32, Vec<Thread>)>,
     waiting_events: usize,
     happened: Happened,
-    joins: HashMap<u32, u32>,
-    known: HashMap<u32, bool>,
+    joins: Map<u32, u32>,
+    known: Map<u32, bool>,
     events: u64,
     counted: u64,
     /// Warps of the counted blocks that were kept.
@@ -204,14 +205,14 @@ impl<'a> Recording<'a> {
             ranges,
             spaces,
             shared: Vec::new(),
-            nodes: HashMap::new(),
+            nodes: Map::default(),
             codes: Vec::new(),
             graph: Graph::default(),
             waiting: Vec::new(),
             waiting_events: 0,
             happened: Happened::default(),
-            joins: HashMap::new(),
-            known: HashMap::new(),
+            joins: Map::default(),
+            known: Map::default(),
             events: 0,
             counted: 0,
             warps: 0,

@@ -3,9 +3,8 @@
 //! Lanes that take different ways at a branch go one way after the other, and meet again at the branch's
 //! immediate post-dominator. An access that several lanes make together is one request.
 
-use std::collections::HashMap;
-
 use super::graph::END;
+use super::map::Map;
 use super::metrics::{ROW, least_turns, sectors, turns, words};
 use super::{Kind, Space};
 
@@ -73,9 +72,9 @@ pub(crate) struct Requests {
 #[derive(Debug, Default)]
 pub(crate) struct Happened {
     pub(crate) nodes: Vec<Node>,
-    pub(crate) requests: HashMap<(u32, u16, Kind), Requests>,
+    pub(crate) requests: Map<(u32, u16, Kind), Requests>,
     /// The distinct sectors of each array.
-    pub(crate) touched: HashMap<u16, Touched>,
+    pub(crate) touched: Map<u16, Touched>,
     pub(crate) warps: u64,
     /// Blocks of code with loads from global memory: a warp waits once for each.
     pub(crate) waits: u64,
@@ -125,7 +124,7 @@ pub(crate) struct Known<'a> {
     /// For each array its memory.
     pub(crate) spaces: &'a [Space],
     /// The line of code whose neighbouring accesses may be one.
-    pub(crate) joins: &'a HashMap<u32, u32>,
+    pub(crate) joins: &'a Map<u32, u32>,
 }
 
 /// A request before it is counted.
