@@ -28,7 +28,8 @@ pub(super) struct Slice {
 pub(super) fn of_quaternion(quaternion: [f32; 4]) -> Option<[[f32; 3]; 3]> {
     let [w, x, y, z] = quaternion.map(f64::from);
     let length = (w * w + x * x + y * y + z * z).sqrt();
-    if !((length - 1.0).abs() < TOLERANCE) {
+    let is_unit = (length - 1.0).abs() < TOLERANCE;
+    if !is_unit {
         return None;
     }
     let [w, x, y, z] = [w, x, y, z].map(|part| part / length);
@@ -51,7 +52,8 @@ pub(super) fn of_protocol(texts: &Texts, slice: u16) -> Option<Slice> {
         |name: &str| ["dSag", "dCor", "dTra"].map(|axis| number(&format!("{name}.{axis}")).unwrap_or(0.0));
     let normal = vector("sNormal");
     let length = dot(normal, normal).sqrt();
-    if !((length - 1.0).abs() < TOLERANCE) {
+    let is_unit = (length - 1.0).abs() < TOLERANCE;
+    if !is_unit {
         return None;
     }
     let normal = normal.map(|part| part / length);
