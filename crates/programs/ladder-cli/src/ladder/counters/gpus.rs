@@ -39,6 +39,9 @@ pub(super) struct Gpu {
 const WHITE_PAPERS: &str = "NVIDIA's architecture white papers (multiprocessors, lanes, caches, memory)";
 const GUIDE: &str = "CUDA C++ Programming Guide, \"Arithmetic Instructions\" (lanes a cycle)";
 
+const ESTIMATES: &str =
+    "estimates that no measurement of ours confirms: bandwidth of the second-level cache, atomics, launches";
+
 /// The GPUs.
 pub(super) const ALL: [Gpu; 3] = [
     Gpu {
@@ -63,7 +66,8 @@ pub(super) const ALL: [Gpu; 3] = [
         sources: &[
             WHITE_PAPERS,
             GUIDE,
-            "Luo et al., \"Dissecting the NVIDIA Hopper Architecture through Microbenchmarking\", 2024 (waits)",
+            ESTIMATES,
+            "Luo et al., \"Dissecting the NVIDIA Hopper Architecture through Microbenchmarking and Multiple Level Analysis\", 2025 (waits, rounded)",
             "benches/results/2026-11-21-h100/ladders.json (copy, single precision, special functions, shared memory)",
         ],
     },
@@ -89,7 +93,8 @@ pub(super) const ALL: [Gpu; 3] = [
         sources: &[
             WHITE_PAPERS,
             GUIDE,
-            "Luo et al., \"Benchmarking and Dissecting the Nvidia Hopper GPU Architecture\", 2024 (waits)",
+            ESTIMATES,
+            "Luo et al., \"Benchmarking and Dissecting the Nvidia Hopper GPU Architecture\", 2024 (waits, rounded)",
         ],
     },
     Gpu {
@@ -114,7 +119,8 @@ pub(super) const ALL: [Gpu; 3] = [
         sources: &[
             WHITE_PAPERS,
             GUIDE,
-            "Luo et al., \"Benchmarking and Dissecting the Nvidia Hopper GPU Architecture\", 2024 (waits)",
+            ESTIMATES,
+            "Luo et al., \"Benchmarking and Dissecting the Nvidia Hopper GPU Architecture\", 2024 (waits, rounded)",
         ],
     },
 ];
