@@ -128,7 +128,7 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
         let readable = endings(|format| format.reads_scans() || format.reads_arrays());
         return Err(Error::unsupported(path, format!("reading raw data from {format}"))
             .with_hint(format!(
-                "give raw data as {}; ISMRMRD's converters make .h5 of vendors' files (siemens_to_ismrmrd and the like)",
+                "give raw data as {}; ISMRMRD's converters make .h5 of vendors' files (ge_to_ismrmrd, philips_to_ismrmrd and the like)",
                 any_of(&readable)
             )));
     };

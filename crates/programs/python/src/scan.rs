@@ -362,8 +362,8 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// units: of the trajectory, as `Scan.from_arrays` takes them.
 /// trajectory_weights: whether the trajectory's last column holds density weights, which are left out.
 ///
-/// Returns a `Scan`, whose `notes` say what was assumed or repaired. A scan with a header (ISMRMRD) states
-/// its own matrix, field of view and trajectory.
+/// Returns a `Scan`, whose `notes` say what was assumed or repaired. A scan with a header (ISMRMRD, or a
+/// Siemens scanner's .dat) states its own matrix, field of view and trajectory.
 ///
 /// Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses
 /// the file, ValueError for a file of another format, one that is damaged, several images of an array, and

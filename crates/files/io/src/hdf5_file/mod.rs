@@ -74,7 +74,7 @@ fn check(path: &Path, expected: &str) -> Result<()> {
         let mut bytes = [0u8; 512];
         let known = fill_at(&file, 0, &mut bytes).map_err(read)?;
         return Err(Error::not_this_format(path, expected, describe(&bytes[..known]))
-            .with_hint("scanner files need converting to ISMRMRD first (siemens_to_ismrmrd and its kin)"));
+            .with_hint("a Siemens scanner's file ends in .dat; others need converting to ISMRMRD first"));
     };
     expect_memory("HDF5", WORK_BYTES).map_err(|e| Error::core(path, e))?;
     if let Some(address) = heap::endless(&file, offset).map_err(read)? {

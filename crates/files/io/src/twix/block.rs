@@ -1,8 +1,8 @@
 //! The blocks of a measurement: readouts, physiology, and the end.
 //!
-//! A block begins with a head, a measurement data header (MDH). VB writes 128 bytes before the samples of each
-//! coil. VD and later write 192 bytes before all coils, and 32 before each. Fields have the same meaning and
-//! other places. The length of a block follows from its numbers of coils and samples; only blocks of
+//! A block begins with a head, a measurement data header (MDH). VB writes 128 bytes before the samples of
+//! each coil. VD and later write 192 bytes before all coils, and 32 before each. Fields have the same meaning
+//! and other places. The length of a block follows from its numbers of coils and samples; only blocks of
 //! physiology state it, in the low 25 bits of their first number.
 
 use rayspin_core::Monitor;
@@ -16,28 +16,28 @@ const MOST_COILS: u16 = 1024;
 
 /// Bits of the evaluation mask.
 pub(super) mod bit {
-    pub(in super::super) const END: u32 = 0;
-    pub(in super::super) const FEEDBACK: u32 = 1;
-    pub(in super::super) const FAST_FEEDBACK: u32 = 2;
-    pub(in super::super) const PHYSIOLOGY: u32 = 5;
-    pub(in super::super) const RAW_DATA_CORRECTION: u32 = 10;
-    pub(in super::super) const LAST_IN_MEASUREMENT: u32 = 11;
-    pub(in super::super) const PHASE_STABILISATION_REFERENCE: u32 = 14;
-    pub(in super::super) const PHASE_STABILISATION: u32 = 15;
-    pub(in super::super) const PHASE_CORRECTION: u32 = 21;
-    pub(in super::super) const CALIBRATION: u32 = 22;
-    pub(in super::super) const CALIBRATION_AND_IMAGE: u32 = 23;
-    pub(in super::super) const REFLECTED: u32 = 24;
-    pub(in super::super) const NOISE: u32 = 25;
-    pub(in super::super) const FIRST_IN_SLICE: u32 = 28;
-    pub(in super::super) const LAST_IN_SLICE: u32 = 29;
-    pub(in super::super) const NORMALISATION: u32 = 35;
-    pub(in super::super) const SINGLE_BAND_REFERENCE: u32 = 38;
-    pub(in super::super) const MULTI_BAND_PHASE_CORRECTION: u32 = 39;
-    pub(in super::super) const NAVIGATOR: u32 = 44;
-    pub(in super::super) const RETRO_DUMMY: u32 = 51;
-    pub(in super::super) const SKIP_REGRIDDING: u32 = 55;
-    pub(in super::super) const NO_IMAGE: u32 = 60;
+    pub(in crate::twix) const END: u32 = 0;
+    pub(in crate::twix) const FEEDBACK: u32 = 1;
+    pub(in crate::twix) const FAST_FEEDBACK: u32 = 2;
+    pub(in crate::twix) const PHYSIOLOGY: u32 = 5;
+    pub(in crate::twix) const RAW_DATA_CORRECTION: u32 = 10;
+    pub(in crate::twix) const LAST_IN_MEASUREMENT: u32 = 11;
+    pub(in crate::twix) const PHASE_STABILISATION_REFERENCE: u32 = 14;
+    pub(in crate::twix) const PHASE_STABILISATION: u32 = 15;
+    pub(in crate::twix) const PHASE_CORRECTION: u32 = 21;
+    pub(in crate::twix) const CALIBRATION: u32 = 22;
+    pub(in crate::twix) const CALIBRATION_AND_IMAGE: u32 = 23;
+    pub(in crate::twix) const REFLECTED: u32 = 24;
+    pub(in crate::twix) const NOISE: u32 = 25;
+    pub(in crate::twix) const FIRST_IN_SLICE: u32 = 28;
+    pub(in crate::twix) const LAST_IN_SLICE: u32 = 29;
+    pub(in crate::twix) const NORMALISATION: u32 = 35;
+    pub(in crate::twix) const SINGLE_BAND_REFERENCE: u32 = 38;
+    pub(in crate::twix) const MULTI_BAND_PHASE_CORRECTION: u32 = 39;
+    pub(in crate::twix) const NAVIGATOR: u32 = 44;
+    pub(in crate::twix) const RETRO_DUMMY: u32 = 51;
+    pub(in crate::twix) const SKIP_REGRIDDING: u32 = 55;
+    pub(in crate::twix) const NO_IMAGE: u32 = 60;
 }
 
 /// The flag of each bit of the mask that says what a readout is for.
@@ -92,7 +92,7 @@ impl Block {
         let mut flags = FLAGS
             .iter()
             .filter(|(bit, _)| self.has(*bit))
-            .fold(Flags::default(), |all, (_, flag)| all.with(*flag));
+            .fold(Flags::default(), |flags, (_, flag)| flags.with(*flag));
         // Echo-planar references are feedback to the scanner, too; other feedback is a navigator.
         if self.has(bit::FEEDBACK) && !flags.contains(Flags::PHASE_CORRECTION) {
             flags = flags.with(Flags::NAVIGATION);
@@ -213,8 +213,8 @@ impl Blocks {
             place += length;
         };
         if blocks.readouts.is_empty() && blocks.physiology == 0 {
-            let found = broken_off.unwrap_or_else(|| "none".into());
-            return Err(Error::field(&file.path, "readouts of the measurement", "at least one", found));
+            let why = broken_off.unwrap_or_else(|| "none".into());
+            return Err(Error::field(&file.path, "readouts of the measurement", "at least one", why));
         }
         blocks.broken_off = broken_off;
         Ok(blocks)

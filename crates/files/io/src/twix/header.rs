@@ -323,8 +323,8 @@ impl Dwell {
         Self { of_contrast, protocol: texts.protocol("tProtocolName").unwrap_or_default().to_owned(), vb }
     }
 
-    /// The dwell time of a readout in µs; 0 where it is not known. Noise is measured at 130 Hz a sample in VB,
-    /// and over 7.68 ms in later versions, as siemens_to_ismrmrd has it.
+    /// The dwell time of a readout in µs; 0 where it is not known. Noise is measured at 130 Hz a sample in
+    /// VB, and over 7.68 ms in later versions, as siemens_to_ismrmrd has it.
     pub(super) fn of_readout(&self, block: &Block) -> f32 {
         let samples = f64::from(block.samples);
         if block.flags().contains(Flags::NOISE) {

@@ -141,8 +141,9 @@ impl Reader {
                 return Err(Error::field(&self.file.path, field, block.samples, value));
             }
             for (value, pair) in row.iter_mut().zip(bytes[head..].chunks_exact(8)) {
-                let part =
-                    |at: usize| f32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]]);
+                let part = |first: usize| {
+                    f32::from_le_bytes([pair[first], pair[first + 1], pair[first + 2], pair[first + 3]])
+                };
                 *value = C32::new(part(0), part(4));
             }
         }
@@ -262,12 +263,12 @@ impl ScanReader for Reader {
             let bytes = images.entry(Self::label(block)).or_insert(0u64);
             *bytes = bytes.saturating_add(Self::resident(block));
         }
-        let all = self.readouts.iter().map(Self::resident).fold(0, u64::saturating_add);
+        let resident = self.readouts.iter().map(Self::resident).fold(0, u64::saturating_add);
         Contents {
             group: self.number.to_string(),
             header: self.header.clone(),
             acquisitions: self.readouts.len(),
-            memory_bytes: all.saturating_add(self.memory_bytes()),
+            memory_bytes: resident.saturating_add(self.memory_bytes()),
             library_bytes: 0,
             images,
         }

@@ -100,7 +100,8 @@ pub(super) fn measurement(texts: &[(&str, &str)], parts: &[Part], later: bool) -
                         true => bytes.extend([0; 32]),
                         false => bytes.extend(head(readout, number, false, coil, 128 + own)),
                     }
-                    let samples = (0..usize::from(readout.samples)).flat_map(|at| sample(number, coil, at));
+                    let samples =
+                        (0..usize::from(readout.samples)).flat_map(|place| sample(number, coil, place));
                     bytes.extend(samples.flat_map(f32::to_le_bytes));
                 }
                 number += 1;
@@ -182,8 +183,8 @@ pub(super) fn parts() -> Vec<Part> {
     };
     let noise = Readout { mask: 1 << 25, samples: 8, coils: 2, centre: [4, 0, 0], ..Readout::default() };
     let mut parts = vec![Part::Readout(noise), Part::Physiology(64)];
-    parts.extend((0..3).map(|at| Part::Readout(line(3, 1 << 1 | 1 << 21 | (at % 2) << 24))));
-    parts.extend((0..6).map(|at| Part::Readout(line(at, (u64::from(at) % 2) << 24))));
+    parts.extend((0..3).map(|number| Part::Readout(line(3, 1 << 1 | 1 << 21 | (number % 2) << 24))));
+    parts.extend((0..6).map(|number| Part::Readout(line(number, (u64::from(number) % 2) << 24))));
     parts.push(Part::End);
     parts
 }

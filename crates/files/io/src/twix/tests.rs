@@ -113,13 +113,13 @@ fn the_bits_of_a_head_become_flags() {
         (1 << 51, Flags::DUMMY, false),
         (1 << 55, Flags::EVENLY_SAMPLED, true),
     ];
-    let mut all: Vec<Part> = cases
+    let mut made_of: Vec<Part> = cases
         .iter()
         .map(|(mask, ..)| Part::Readout(Readout { mask: *mask, samples: 8, coils: 2, ..Readout::default() }))
         .collect();
-    all.push(Part::End);
+    made_of.push(Part::End);
     let scan =
-        read(&put(folder.path(), "a.dat", &made(&all, "sSliceAcceleration.lMultiBandFactor = 3", true)))
+        read(&put(folder.path(), "a.dat", &made(&made_of, "sSliceAcceleration.lMultiBandFactor = 3", true)))
             .unwrap();
     for ((mask, flags, image), readout) in cases.iter().zip(&scan.acquisitions) {
         assert_eq!((readout.flags, readout.flags.is_image()), (*flags, *image), "{mask:x}");
@@ -217,9 +217,9 @@ fn readouts_hold_where_the_protocol_contradicts_them() {
             ..Readout::default()
         })
     };
-    let mut all: Vec<Part> = (0..10).map(line).collect();
-    all.push(Part::End);
-    let scan = read(&put(folder.path(), "a.dat", &made(&all, "", true))).unwrap();
+    let mut made_of: Vec<Part> = (0..10).map(line).collect();
+    made_of.push(Part::End);
+    let scan = read(&put(folder.path(), "a.dat", &made(&made_of, "", true))).unwrap();
     let encoding = &scan.header.encodings[0];
     assert_eq!((encoding.encoded.matrix, encoding.recon.matrix), ([12, 10, 1], [12, 10, 1]));
     assert_eq!(encoding.encoded.fov_mm, [200.0, 150.0, 5.0]);
@@ -261,7 +261,7 @@ fn broken_files_are_refused_with_their_field() {
 }
 
 /// Every sample file, and the scan that it holds.
-fn all(folder: &Path) -> Vec<(Vec<u8>, Scan)> {
+fn sample_files(folder: &Path) -> Vec<(Vec<u8>, Scan)> {
     let samples = samples::samples().into_iter().flatten();
     samples.map(|(name, bytes)| (bytes.clone(), read(&put(folder, name, &bytes)).unwrap())).collect()
 }
@@ -269,7 +269,7 @@ fn all(folder: &Path) -> Vec<(Vec<u8>, Scan)> {
 #[test]
 fn what_is_whole_of_a_cut_file_is_used_and_said() {
     let folder = tempfile::tempdir().unwrap();
-    for (bytes, whole) in all(folder.path()) {
+    for (bytes, whole) in sample_files(folder.path()) {
         let mut used = 0;
         for length in (0..bytes.len()).rev().step_by(37) {
             let path = put(folder.path(), "cut.dat", &bytes[..length]);
@@ -288,7 +288,7 @@ fn what_is_whole_of_a_cut_file_is_used_and_said() {
 fn altered_files_never_panic() {
     let folder = tempfile::tempdir().unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(48);
-    for (bytes, _) in all(folder.path()) {
+    for (bytes, _) in sample_files(folder.path()) {
         let start = if bytes.starts_with(&[0; 4]) { 10_240 } else { 0 };
         let mut refused = 0;
         for round in 0..600 {

@@ -13,11 +13,11 @@ use crate::options::OptionArgs;
 #[command(after_help = "\
 Examples and all options: rayspin recon mri --help")]
 #[command(after_long_help = "\
-SCAN is ISMRMRD (.h5), or an array: k-space as BART .cfl (READ PHS1 PHS2 COIL), .npy or .npz
-([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke coil), .npy or .npz
-([coil, sample] or [coil, spoke, readout]). BART's TE, TIME, TIME2 and SLICE number contrasts,
-repetitions, cardiac phases and slices. A line says what it was understood as; warnings say
-what speaks against that (rules: docs/reading.md). The image's format follows its name:
+SCAN is ISMRMRD (.h5), a Siemens scanner's file (.dat), or an array: k-space as BART .cfl (READ
+PHS1 PHS2 COIL), .npy or .npz ([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke
+coil), .npy or .npz ([coil, sample] or [coil, spoke, readout]). BART's TE, TIME, TIME2 and SLICE
+number contrasts, repetitions, cardiac phases and slices. A line says what it was understood as;
+warnings say what speaks against that (rules: docs/reading.md). The image's format follows its name:
 {images written} (ISMRMRD images).
 An array read from .cfl is written to .cfl in the same dimensions.
 {names after a colon}

@@ -90,9 +90,9 @@ impl Correction for Ramp {
                 && readout.data.ncols() == ramps.samples
                 && !readout.flags.contains(Flags::EVENLY_SAMPLED)
         };
-        let mut all: Vec<&mut Readout<'_>> =
+        let mut sampled: Vec<&mut Readout<'_>> =
             each.iter_mut().chain(references).filter(|readout| on_ramps(readout)).collect();
-        if all.is_empty() {
+        if sampled.is_empty() {
             return Ok(());
         }
         if ramps.samples > MOST {
@@ -107,14 +107,14 @@ impl Correction for Ramp {
             return Ok(());
         };
         let matrix = places.matrix()?;
-        let turns: BTreeMap<[u32; 3], Vec<C32>> = all
+        let turns: BTreeMap<[u32; 3], Vec<C32>> = sampled
             .iter()
             .map(|readout| {
                 let position = readout.position.map(f32::to_bits);
                 (position, places.turns(off_centre(readout, encoding)))
             })
             .collect();
-        all.par_iter_mut().for_each(|readout| {
+        sampled.par_iter_mut().for_each(|readout| {
             let position = readout.position.map(f32::to_bits);
             if let Some(turns) = turns.get(&position) {
                 apply(readout, &matrix, turns);
@@ -235,7 +235,12 @@ fn sinc(x: f64) -> f64 {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use super::super::{Corrections, Value};
     use super::*;
+    use crate::mri::{
+        Acquisition, Counters, EncodedSpace, FrameOptions, Label, Limits, Samples, Scan, ScanHeader,
+        TrajectoryKind,
+    };
 
     /// Readouts of 160 samples of which 56 lie on ramps on each side.
     fn ramps(shape: RampShape) -> Ramps {
@@ -268,23 +273,106 @@ mod tests {
         // Half of the encoded field of view holds the object, as with twofold oversampling.
         let object = |x: f64| if x.abs() < 0.22 { C64::new(1.0 + x, 3.0 * x * x) } else { C64::ZERO };
         let signal = |k: f64| -> C64 {
-            let pixel = |at: i32| f64::from(at) / 1000.0;
-            (-500..500).map(|at| object(pixel(at)) * C64::from_polar(1e-3, -TAU * k * pixel(at))).sum()
+            let pixel = |number: i32| f64::from(number) / 1000.0;
+            (-500..500).map(|x| object(pixel(x)) * C64::from_polar(1e-3, -TAU * k * pixel(x))).sum()
         };
         for shape in [RampShape::Trapezoid, RampShape::Sinusoid] {
             let places = Places::of(&ramps(shape)).unwrap();
             let (n, matrix) = (places.k.len(), places.matrix().unwrap());
             let measured: Vec<C64> = places.k.iter().map(|k| signal(*k)).collect();
-            let (mut off, mut raw, mut all) = (0.0, 0.0, 0.0);
+            let (mut off, mut raw, mut energy) = (0.0, 0.0, 0.0);
             for (even, weights) in matrix.rows().into_iter().enumerate() {
                 let wanted = signal(even as f64 - (n - 1) as f64 / 2.0);
-                let found: C64 = weights.iter().zip(&measured).map(|(w, d)| d * f64::from(*w)).sum();
-                off += (found - wanted).norm_sqr();
+                let estimate: C64 = weights.iter().zip(&measured).map(|(w, d)| d * f64::from(*w)).sum();
+                off += (estimate - wanted).norm_sqr();
                 raw += (measured[even] - wanted).norm_sqr();
-                all += wanted.norm_sqr();
+                energy += wanted.norm_sqr();
             }
-            assert!(off < 1e-5 * all && raw > 0.01 * all, "{shape:?}: {} {}", off / all, raw / all);
+            assert!(
+                off < 1e-5 * energy && raw > 0.01 * energy,
+                "{shape:?}: {} {}",
+                off / energy,
+                raw / energy
+            );
         }
+    }
+
+    /// A scan of two directions whose slice lies off the centre. Its samples are even, or lie on ramps.
+    fn scan(ramps: Option<Ramps>, flags: Flags) -> Scan {
+        const LINES: u16 = 8;
+        let (n, off) = (160, 0.03);
+        let places = Places::of(&self::ramps(RampShape::Trapezoid)).unwrap();
+        let even: Vec<f64> = (0..n).map(|s| s as f64 - (n - 1) as f64 / 2.0).collect();
+        let on_ramps = ramps.is_some();
+        let signal = |k: f64| C64::from_polar((-(0.05 * k).powi(2)).exp(), 0.3 * k);
+        let line = |line: u16| {
+            let reversed = line % 2 == 1;
+            let direction = if reversed { -1.0 } else { 1.0 };
+            let samples = (0..n).map(|s| {
+                let k = direction * if on_ramps { places.k[s] } else { even[s] };
+                let receiver = direction * if on_ramps { places.receiver[s] } else { even[s] };
+                let value =
+                    signal(k) * C64::from_polar(1.0 / f64::from(1 + line), TAU * off * (receiver - k));
+                C32::new(value.re as f32, value.im as f32)
+            });
+            Acquisition {
+                flags: if reversed { flags.with(Flags::REVERSE) } else { flags },
+                counters: Counters { step_1: line, ..Counters::default() },
+                encoding: 0,
+                centre_sample: n / 2,
+                discard_pre: 0,
+                discard_post: 0,
+                sample_time_us: 3.1,
+                time_stamp: 0,
+                position: [(off * 400.0) as f32, 0.0, 0.0],
+                read_dir: [1.0, 0.0, 0.0],
+                phase_dir: [0.0, 1.0, 0.0],
+                slice_dir: [0.0, 0.0, 1.0],
+                data: Array2::from_shape_vec((1, n), samples.collect()).unwrap().into_shared(),
+                trajectory: None,
+            }
+        };
+        let lines = usize::from(LINES);
+        let encoded = EncodedSpace { matrix: [n, lines, 1], fov_mm: [400.0, 200.0, 5.0] };
+        let recon = EncodedSpace { matrix: [n / 2, lines, 1], fov_mm: [200.0, 200.0, 5.0] };
+        let step_1 = Some(Limits { minimum: 0, maximum: lines - 1, centre: lines / 2 });
+        let trajectory = TrajectoryKind::Epi;
+        let (step_2, slice, repetition, acceleration) = (None, None, None, None);
+        let encoding =
+            Encoding { encoded, recon, trajectory, step_1, step_2, slice, repetition, acceleration, ramps };
+        let header = ScanHeader { encodings: vec![encoding], ..ScanHeader::default() };
+        Scan { header, acquisitions: (0..LINES).map(line).collect(), notes: Vec::new() }
+    }
+
+    /// The grid of the scan's image, and notes.
+    fn grid(scan: &Scan, sampling: &'static str) -> (Vec<C32>, Vec<String>) {
+        let mut corrections = Corrections::default();
+        corrections.set("ramp_sampling", Value::Choice(sampling)).unwrap();
+        let options = FrameOptions { corrections, ..FrameOptions::default() };
+        let mut notes = Vec::new();
+        let frame = scan.frames().unwrap().assemble(Label::default(), &options, &mut notes).unwrap();
+        let Samples::Cartesian { kspace, .. } = frame.samples else { unreachable!("it is on a grid") };
+        (kspace.into_iter().collect(), notes)
+    }
+
+    #[test]
+    fn images_of_both_directions_are_those_of_even_samples() {
+        let apart = |a: &[C32], b: &[C32]| {
+            let energy = |values: &mut dyn Iterator<Item = C32>| values.map(|v| v.norm_sqr()).sum::<f32>();
+            (energy(&mut a.iter().zip(b).map(|(a, b)| a - b)) / energy(&mut b.iter().copied())).sqrt()
+        };
+        let (wanted, _) = grid(&scan(None, Flags::default()), "regrid");
+        let ramped = scan(Some(ramps(RampShape::Trapezoid)), Flags::default());
+        let (regridded, notes) = grid(&ramped, "regrid");
+        assert!(apart(&regridded, &wanted) < 5e-3, "{}", apart(&regridded, &wanted));
+        assert!(notes.iter().any(|note| note.contains("--ramp-sampling none")), "{notes:?}");
+        let (left, _) = grid(&ramped, "none");
+        assert!(apart(&left, &wanted) > 0.05, "{}", apart(&left, &wanted));
+        // Readouts that are marked as even, and readouts of another number of samples, stay as they are.
+        let even = scan(Some(ramps(RampShape::Trapezoid)), Flags::EVENLY_SAMPLED);
+        assert_eq!(grid(&even, "regrid").0, left);
+        let others = scan(Some(Ramps { samples: 128, ..ramps(RampShape::Trapezoid) }), Flags::default());
+        assert_eq!(grid(&others, "regrid").0, left);
     }
 
     #[test]
