@@ -142,7 +142,12 @@ fn system(out: &mut Xml, texts: &Texts, measured: &Measured) {
 }
 
 fn encoding(out: &mut Xml, texts: &Texts, measured: &Measured, notes: &mut Vec<String>) {
-    let [encoded, recon] = spaces(texts, measured, notes);
+    let Spaces { encoded, recon, contradicted } = spaces(texts, measured, notes);
+    // Such a protocol states no centre: the middle, which the energy of the lines may speak against.
+    let centre = |stated: usize, [_, last]: [usize; 2]| match stated {
+        0 if contradicted => (last + 1) / 2,
+        _ => stated,
+    };
     out.open("encoding");
     for (name, space) in [("encodedSpace", &encoded), ("reconSpace", &recon)] {
         out.open(name);
@@ -156,8 +161,12 @@ fn encoding(out: &mut Xml, texts: &Texts, measured: &Measured, notes: &mut Vec<S
     }
     out.open("encodingLimits");
     for (name, [minimum, maximum], centre) in [
-        ("kspace_encoding_step_1", measured.lines, measured.centre_line),
-        ("kspace_encoding_step_2", measured.partitions, measured.centre_partition),
+        ("kspace_encoding_step_1", measured.lines, centre(measured.centre_line, measured.lines)),
+        (
+            "kspace_encoding_step_2",
+            measured.partitions,
+            centre(measured.centre_partition, measured.partitions),
+        ),
         ("slice", measured.slices, 0),
         ("repetition", measured.repetitions, 0),
     ] {
@@ -205,7 +214,14 @@ fn around(centre: usize, last: usize) -> usize {
 }
 
 /// What was encoded, and the image to make.
-fn spaces(texts: &Texts, measured: &Measured, notes: &mut Vec<String>) -> [EncodedSpace; 2] {
+struct Spaces {
+    encoded: EncodedSpace,
+    recon: EncodedSpace,
+    /// Whether the protocol contradicts the readouts, which hold then.
+    contradicted: bool,
+}
+
+fn spaces(texts: &Texts, measured: &Measured, notes: &mut Vec<String>) -> Spaces {
     let first = |name: &str| texts.numbers(&MEASUREMENT, name).first().copied();
     let more = |name: &str| 1.0 + texts.number(name).filter(|part| (0.0..=8.0).contains(part)).unwrap_or(0.0);
     let oversampling =
@@ -246,11 +262,12 @@ fn spaces(texts: &Texts, measured: &Measured, notes: &mut Vec<String>) -> [Encod
         0 => last < n,
         centre => around(centre, last) <= n + 1,
     };
-    let contradicted = samples > columns
-        || one_line
-        || !fits(measured.centre_line, last_line, lines)
-        || !fits(measured.centre_partition, last_partition, partitions);
-    if contradicted && samples > 0 {
+    let contradicted = samples > 0
+        && (samples > columns
+            || one_line
+            || !fits(measured.centre_line, last_line, lines)
+            || !fits(measured.centre_partition, last_partition, partitions));
+    if contradicted {
         let needed = |centre: usize, last: usize| if centre == 0 { last + 1 } else { around(centre, last) };
         let matrix = [
             samples,
@@ -265,7 +282,7 @@ fn spaces(texts: &Texts, measured: &Measured, notes: &mut Vec<String>) -> [Encod
         encoded = EncodedSpace { matrix, fov_mm: fov };
         recon = encoded;
     }
-    [encoded, recon]
+    Spaces { encoded, recon, contradicted }
 }
 
 /// The ramps of the readout gradient, where samples are taken on them.
@@ -298,7 +315,10 @@ fn sequence(out: &mut Xml, texts: &Texts) {
         .map_or(1, |count| count as usize);
     let milliseconds = |microseconds: f64| microseconds / 1000.0;
     out.open("sequenceParameters");
-    for (name, key, count) in [("TR", "alTR", 1), ("TE", "alTE", contrasts), ("TI", "alTI", 1)] {
+    // Protocols keep the time of an inversion that is switched off.
+    let inverts = texts.number("sPrepPulses.ucInversion").is_some_and(|kind| kind == 1.0 || kind == 2.0);
+    let lists = [("TR", "alTR", 1), ("TE", "alTE", contrasts), ("TI", "alTI", usize::from(inverts))];
+    for (name, key, count) in lists {
         counted(key, count).into_iter().map(milliseconds).for_each(|time| out.leaf(name, time));
     }
     counted("adFlipAngleDegree", 1).into_iter().for_each(|angle| out.leaf("flipAngle_deg", angle));

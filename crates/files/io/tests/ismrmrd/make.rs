@@ -5,7 +5,8 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C32, TrajectoryUnits};
 use rayspin_mri::scan::{
-    Acquisition, Counters, EncodedSpace, Encoding, Flags, Limits, Scan, ScanHeader, TrajectoryKind,
+    Acquisition, Counters, EncodedSpace, Encoding, Flags, Limits, RampShape, Ramps, Scan, ScanHeader,
+    TrajectoryKind,
 };
 
 pub(crate) fn rng(seed: u64) -> ChaCha8Rng {
@@ -45,7 +46,14 @@ fn encoding(rng: &mut impl Rng) -> Encoding {
         slice: limits(rng),
         repetition: limits(rng),
         acceleration: rng.random_bool(0.5).then(|| [rng.random_range(1..9), rng.random_range(1..9)]),
-        ramps: None,
+        ramps: rng.random_bool(0.3).then(|| {
+            let samples = rng.random_range(1..300);
+            let shape = [RampShape::Trapezoid, RampShape::Sinusoid][rng.random_range(0..2)];
+            let mut quarters = || 0.25 * f64::from(rng.random_range(1..999u16));
+            let [up_us, flat_us, down_us, delay_us] = [quarters(), quarters(), quarters(), quarters()];
+            let sampling_us = quarters() * samples as f64;
+            Ramps { shape, up_us, flat_us, down_us, delay_us, sampling_us, samples }
+        }),
     }
 }
 
