@@ -14,7 +14,7 @@ use super::text::Texts;
 
 type Vector = [f64; 3];
 
-/// How far the length of a quaternion may be from 1.
+/// How far the length of a quaternion or a normal may be from 1.
 const TOLERANCE: f64 = 1e-2;
 
 /// A slice's centre, and the directions of read, phase and slice of its image, LPS.
@@ -28,8 +28,7 @@ pub(super) struct Slice {
 pub(super) fn of_quaternion(quaternion: [f32; 4]) -> Option<[[f32; 3]; 3]> {
     let [w, x, y, z] = quaternion.map(f64::from);
     let length = (w * w + x * x + y * y + z * z).sqrt();
-    let is_unit = (length - 1.0).abs() < TOLERANCE;
-    if !is_unit {
+    if !is_one(length) {
         return None;
     }
     let [w, x, y, z] = [w, x, y, z].map(|part| part / length);
@@ -37,6 +36,11 @@ pub(super) fn of_quaternion(quaternion: [f32; 4]) -> Option<[[f32; 3]; 3]> {
     let read = [2.0 * (x * y - z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z + x * w)];
     let slice = [2.0 * (x * z + y * w), 2.0 * (y * z - x * w), 1.0 - 2.0 * (x * x + y * y)];
     Some(of_image(read, phase, slice))
+}
+
+/// Whether a length is that of a unit vector, as far as files have it.
+fn is_one(length: f64) -> bool {
+    (length - 1.0).abs() < TOLERANCE
 }
 
 /// The directions of the image, of Siemens' frame.
@@ -52,8 +56,7 @@ pub(super) fn of_protocol(texts: &Texts, slice: u16) -> Option<Slice> {
         |name: &str| ["dSag", "dCor", "dTra"].map(|axis| number(&format!("{name}.{axis}")).unwrap_or(0.0));
     let normal = vector("sNormal");
     let length = dot(normal, normal).sqrt();
-    let is_unit = (length - 1.0).abs() < TOLERANCE;
-    if !is_unit {
+    if !is_one(length) {
         return None;
     }
     let normal = normal.map(|part| part / length);

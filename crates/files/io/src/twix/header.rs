@@ -145,7 +145,7 @@ fn encoding(out: &mut Xml, texts: &Texts, measured: &Measured, notes: &mut Vec<S
     let Spaces { encoded, recon, contradicted } = spaces(texts, measured, notes);
     // Such a protocol states no centre: the middle, which the energy of the lines may speak against.
     let centre = |stated: usize, [_, last]: [usize; 2]| match stated {
-        0 if contradicted => (last + 1) / 2,
+        0 if contradicted => last.div_ceil(2),
         _ => stated,
     };
     out.open("encoding");

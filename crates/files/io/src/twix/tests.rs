@@ -223,6 +223,7 @@ fn readouts_hold_where_the_protocol_contradicts_them() {
     let encoding = &scan.header.encodings[0];
     assert_eq!((encoding.encoded.matrix, encoding.recon.matrix), ([12, 10, 1], [12, 10, 1]));
     assert_eq!(encoding.encoded.fov_mm, [200.0, 150.0, 5.0]);
+    assert_eq!(encoding.step_1.map(|limits| limits.centre), Some(5));
     assert!(scan.notes.iter().any(|note| note.contains("the readouts hold")), "{:?}", scan.notes);
 }
 
