@@ -121,12 +121,7 @@ fn between(
 }
 
 /// A step a pass.
-pub(super) fn fused(
-    cuda: &Cuda,
-    config: &Config,
-    p: &Problem,
-    fields: Fields<'_>,
-) -> Result<()> {
+pub(super) fn fused(cuda: &Cuda, config: &Config, p: &Problem, fields: Fields<'_>) -> Result<()> {
     let sizes = sizes(p, &[fields.start, fields.room, fields.out])?;
     let kernel = cuda.kernel(&FUSED, &define([("DIMS", dims(p))]), "fused")?;
     let (x, y) = (config.get("x")?.max(1), config.get("y")?.max(1));
@@ -140,12 +135,7 @@ pub(super) fn fused(
 }
 
 /// Several steps a pass.
-pub(super) fn blocked(
-    cuda: &Cuda,
-    config: &Config,
-    p: &Problem,
-    fields: Fields<'_>,
-) -> Result<()> {
+pub(super) fn blocked(cuda: &Cuda, config: &Config, p: &Problem, fields: Fields<'_>) -> Result<()> {
     let sizes = sizes(p, &[fields.start, fields.room, fields.out])?;
     let [steps, tx, ty, planes] = ["steps", "tx", "ty", "planes"].map(|name| config.get(name));
     let (steps, tx, ty, planes) = (steps?, tx?, ty?, planes?);

@@ -213,8 +213,9 @@ impl Algorithm for Fem {
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let (cpu, [nz, ny, nx]) = (device.cpu_side(), problem.shape);
-        let kappa =
-            input::filled(cpu, "coefficients", nz * ny * nx, |index| 1.0 + 0.5 * input::signed_unit(seed, index))?;
+        let kappa = input::filled(cpu, "coefficients", nz * ny * nx, |index| {
+            1.0 + 0.5 * input::signed_unit(seed, index)
+        })?;
         let b = input::uniform(cpu, seed ^ 0xfe, problem.nodes())?;
         let matrix = match sparse::refuses(problem) {
             None => Some(sparse::Matrix::new(problem, &kappa, device)?),

@@ -91,8 +91,7 @@ pub(super) fn gpu_fused() -> Row<Fem> {
         |p| work(p, 44.0),
         |config, d| {
             let device = d.u.device().clone();
-            let equations =
-                cuda::Equations { problem: &d.problem, kappa: &d.kappa, b: &d.b, matrix: None };
+            let equations = cuda::Equations { problem: &d.problem, kappa: &d.kappa, b: &d.b, matrix: None };
             cuda::fused(gpu(&device)?, config, equations, &mut d.room, &mut d.u)
         },
     )
@@ -118,7 +117,12 @@ fn row(
 
 /// A row that needs the assembled matrix, which a run from the host makes anew: 21 numbers and columns a
 /// node, and where its row begins.
-fn assembled(name: &'static str, backend: BackendKind, summary: &'static str, implementation: Implementation) -> Row<Fem> {
+fn assembled(
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    implementation: Implementation,
+) -> Row<Fem> {
     let run = Runnable::new(implementation).host_transfer(host_transfer).set_up(|p, d| {
         d.matrix = Some(sparse::Matrix::new(p, &d.host[0], d.u.device())?);
         Ok(())

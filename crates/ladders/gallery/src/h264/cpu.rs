@@ -51,7 +51,13 @@ pub(super) fn encode(
 }
 
 /// Codes the blocks of a macroblock whose displacement is known.
-fn code([current, reference]: [&[u8]; 2], p: &Problem, q: &Quantizer, macroblock: [usize; 2], to: &mut Rows<'_>) {
+fn code(
+    [current, reference]: [&[u8]; 2],
+    p: &Problem,
+    q: &Quantizer,
+    macroblock: [usize; 2],
+    to: &mut Rows<'_>,
+) {
     let [v, u] = to.vectors[macroblock[1]];
     let [ys, xs]: [Range<usize>; 2] = p.pixels(macroblock);
     let mut of_vector = signed(v.into()) + signed(u.into());
@@ -88,7 +94,12 @@ pub(super) fn search(level: Level, frames: [&[u8]; 2], p: &Problem, macroblock: 
 }
 
 #[inline(always)]
-fn search_of<S: Simd>(_: S, [current, reference]: [&[u8]; 2], p: &Problem, macroblock: [usize; 2]) -> [i16; 2] {
+fn search_of<S: Simd>(
+    _: S,
+    [current, reference]: [&[u8]; 2],
+    p: &Problem,
+    macroblock: [usize; 2],
+) -> [i16; 2] {
     let ([ys, xs], side) = (p.pixels(macroblock), p.side());
     let (mut pixels, mut window) = ([[0; SIDE]; SIDE], [[0; REACH]; REACH]);
     let fill = |to: &mut [u8], frame, y, x: isize| {

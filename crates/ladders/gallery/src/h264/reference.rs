@@ -68,7 +68,8 @@ pub fn macroblock(frames: [&[u8]; 2], p: &Problem, q: &Quantizer, macroblock: [u
             let [y, x] = place(y, x);
             i32::from(pixel(reference, p, y + vector[0] as isize, x + vector[1] as isize))
         };
-        let matrix = |entry: &dyn Fn(usize, usize) -> i32| [0, 1, 2, 3].map(|y| [0, 1, 2, 3].map(|x| entry(y, x)));
+        let matrix =
+            |entry: &dyn Fn(usize, usize) -> i32| [0, 1, 2, 3].map(|y| [0, 1, 2, 3].map(|x| entry(y, x)));
         let residual = matrix(&|y, x| {
             let [at_y, at_x] = place(y, x);
             i32::from(pixel(current, p, at_y, at_x)) - predicted(y, x)

@@ -89,7 +89,9 @@ pub(super) fn on_vectors(
     coded: &mut Coded,
 ) -> Result<()> {
     let (frames, q) = (frames.map(Array::cpu), Quantizer::new(p.qp)?);
-    cpu::encode(threads, frames, p, &q, coded.rows(), |macroblock| cpu::search(on.level(), frames, p, macroblock));
+    cpu::encode(threads, frames, p, &q, coded.rows(), |macroblock| {
+        cpu::search(on.level(), frames, p, macroblock)
+    });
     Ok(())
 }
 

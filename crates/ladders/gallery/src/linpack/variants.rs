@@ -90,7 +90,12 @@ pub(super) fn gpu_strips() -> Row<Linpack> {
     .forms(cuda::strips_forms)
 }
 
-fn vector(name: &'static str, backend: BackendKind, summary: &'static str, implementation: Implementation) -> Row<Linpack> {
+fn vector(
+    name: &'static str,
+    backend: BackendKind,
+    summary: &'static str,
+    implementation: Implementation,
+) -> Row<Linpack> {
     Variant::new(name, backend, summary, Runnable::new(implementation).host_transfer(host_transfer), work)
         .tolerance(ROUNDED)
 }

@@ -37,13 +37,7 @@ pub(super) fn several_space(_: &Problem) -> Space {
     Space::none().axis("threads", &[64, 128, 256], 128).axis("turns", &[1, 4, 16, 64, 256], 16)
 }
 
-fn launch(
-    name: &str,
-    form: [u32; 2],
-    shape: Launch,
-    search: &Search,
-    list: &mut Array<u32>,
-) -> Result<()> {
+fn launch(name: &str, form: [u32; 2], shape: Launch, search: &Search, list: &mut Array<u32>) -> Result<()> {
     search.check()?;
     let device = list.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCE, &defines(form), name)?;

@@ -128,12 +128,7 @@ fn tasks<'a>(layout: &Layout, mut integrals: &'a mut [f64]) -> Vec<Task<'a>> {
     tasks
 }
 
-fn task_of<const W: usize>(
-    level: Level,
-    layout: &Layout,
-    tables: Tables<'_>,
-    (class, bra, out): Task<'_>,
-) {
+fn task_of<const W: usize>(level: Level, layout: &Layout, tables: Tables<'_>, (class, bra, out): Task<'_>) {
     let first = layout.begin[class[1]];
     dispatch!(level, simd => match class {
         [0, 0] => quartets::<_, W, 0, 0, 0, 0>(simd, tables, bra, first, out),

@@ -70,7 +70,11 @@ impl Layout {
         for (i, a) in shells.iter().enumerate() {
             for (j, b) in shells[..=i].iter().enumerate() {
                 let pair = if b.p && !a.p { [j, i] } else { [i, j] };
-                pairs.push((pair.map(|shell| shell as u32), usize::from(a.p) + usize::from(b.p), pairs.len()));
+                pairs.push((
+                    pair.map(|shell| shell as u32),
+                    usize::from(a.p) + usize::from(b.p),
+                    pairs.len(),
+                ));
             }
         }
         pairs.sort_by_key(|&(_, kind, _)| kind);
@@ -169,7 +173,8 @@ pub fn repulsion(shells: &[Shell], device: &Device) -> Result<Integrals> {
             cuda::pairs(&config, &mut data)?;
         }
     }
-    let components = |(index, shell): (usize, &Shell)| (0..if shell.p { 3 } else { 1 }).map(move |c| [index, c]);
+    let components =
+        |(index, shell): (usize, &Shell)| (0..if shell.p { 3 } else { 1 }).map(move |c| [index, c]);
     let functions = shells.iter().enumerate().flat_map(components).collect();
     Ok(Integrals { layout: data.layout, functions, values: data.integrals.into_vec()? })
 }
@@ -379,8 +384,8 @@ impl Algorithm for Rpes {
                 false => (quartet / layout.of(k), quartet % layout.of(k)),
             };
             let pairs = [layout.pairs[layout.begin[b] + bra], layout.pairs[layout.begin[k] + ket]];
-            let shells =
-                [pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1]].map(|shell| &data.shells[shell as usize]);
+            let shells = [pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1]]
+                .map(|shell| &data.shells[shell as usize]);
             let components = |kind: usize, f: usize| if kind == 2 { [f / 3, f % 3] } else { [f, 0] };
             let ([i, j], [k, l]) =
                 (components(b, function / FUNCTIONS[k]), components(k, function % FUNCTIONS[k]));

@@ -53,7 +53,8 @@ fn one_electron(shells: [&Shell; 2], components: [usize; 2]) -> [f64; 2] {
         for (charge, place) in ATOMS {
             let from = [0, 1, 2].map(|d| product.center[d] - place[d]);
             let f = boys(2, p * from.iter().map(|x| x * x).sum::<f64>());
-            let potential: f64 = product.terms().iter().map(|(order, e)| e * coulomb(*order, 0, p, from, &f)).sum();
+            let potential: f64 =
+                product.terms().iter().map(|(order, e)| e * coulomb(*order, 0, p, from, &f)).sum();
             core -= charge * 2.0 * PI / p * potential;
         }
     }
@@ -91,7 +92,8 @@ fn eigen(mut a: Matrix) -> (Vec<f64>, Matrix) {
 }
 
 fn energy(shells: &[Shell], integrals: &Integrals) -> f64 {
-    let components = |(index, shell): (usize, &Shell)| (0..if shell.p { 3 } else { 1 }).map(move |c| (index, c));
+    let components =
+        |(index, shell): (usize, &Shell)| (0..if shell.p { 3 } else { 1 }).map(move |c| (index, c));
     let functions: Vec<(usize, usize)> = shells.iter().enumerate().flat_map(components).collect();
     let n = functions.len();
     assert_eq!(n, integrals.functions());
@@ -100,7 +102,9 @@ fn energy(shells: &[Shell], integrals: &Integrals) -> f64 {
         one_electron([&shells[a], &shells[b]], [c, d])
     };
     let one_electron: Vec<Vec<[f64; 2]>> = (0..n).map(|i| (0..n).map(|j| both(i, j)).collect()).collect();
-    let part = |which: usize| -> Matrix { one_electron.iter().map(|row| row.iter().map(|x| x[which]).collect()).collect() };
+    let part = |which: usize| -> Matrix {
+        one_electron.iter().map(|row| row.iter().map(|x| x[which]).collect()).collect()
+    };
     let (overlap, core) = (part(0), part(1));
     assert!((0..n).all(|i| (overlap[i][i] - 1.0).abs() < 1e-6), "functions are normalised");
     // Functions that are orthogonal, the nearest to these.

@@ -78,7 +78,8 @@ pub(super) fn simd(level: Level, points: &[f32], counts: &mut [u32], p: &Problem
 pub(super) fn threads(cpu: &Cpu, points: &[f32], counts: &mut [u32], p: &Problem) {
     let (level, tasks) = (cpu.level(), p.points.div_ceil(TASK));
     let row = |(row, counts): (usize, &mut [u32])| {
-        let task = |index: usize| part(level, points, p, row, index * TASK..((index + 1) * TASK).min(p.points));
+        let task =
+            |index: usize| part(level, points, p, row, index * TASK..((index + 1) * TASK).min(p.points));
         let add = |a: [u32; BINS], b: [u32; BINS]| std::array::from_fn(|bin| a[bin] + b[bin]);
         counts.copy_from_slice(&(0..tasks).into_par_iter().map(task).reduce(|| [0; BINS], add));
     };

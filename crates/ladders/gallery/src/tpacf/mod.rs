@@ -175,8 +175,9 @@ pub fn on_sphere(u: f64, v: f64) -> [f64; 3] {
 /// `clustered`, is 0.3 to 3000 arc minutes from the point before it.
 pub fn sky(problem: &Problem, clustered: bool, seed: u64) -> Vec<f32> {
     let n = problem.points;
-    let unit =
-        |index: usize, number: usize| (input::bits(seed, (index * 4 + number) as u64) >> 11) as f64 / (1u64 << 53) as f64;
+    let unit = |index: usize, number: usize| {
+        (input::bits(seed, (index * 4 + number) as u64) >> 11) as f64 / (1u64 << 53) as f64
+    };
     let mut sets = vec![0.0; (1 + problem.sets) * 3 * n];
     for index in 0..(1 + problem.sets) * n {
         let (set, i) = (index / n, index % n);
