@@ -1735,6 +1735,7 @@ def simulate_mri(
     fov: Any = ...,
     dims: Any = ...,
     coils: Any = ...,
+    phantom: Literal["shepp-logan", "thorax"] | None = ...,
     contrast: Literal["standard", "modified"] | None = ...,
     repetitions: Any = ...,
     dynamics: Literal["beat", "enhance"] | None = ...,
