@@ -63,8 +63,10 @@ pub use opening::{Held, read_text};
 pub use projections::Projections;
 pub use projections_file::{Views, read_views};
 pub use raw::{RawOptions, scan_of_arrays};
-pub use scan_file::{ArrayFrame, ScanFile, ScanOptions, holds_scan, read_scan, read_trajectory, write_scan};
-pub use scan_reader::{ScanReader, open_scan};
+pub use scan_file::{
+    ArrayFrame, ScanFile, ScanOptions, holds_scan, open_scan, read_scan, read_trajectory, write_scan,
+};
+pub use scan_reader::ScanReader;
 pub use series_file::{SeriesShape, SeriesWriter, stack_paths};
 pub use slices::{AnyImage, Pixel, Slices};
 pub use values::Values;

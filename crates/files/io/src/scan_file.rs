@@ -9,6 +9,7 @@ use crate::cfl::images::Images;
 use crate::cfl::{Axes, Layout};
 use crate::format::any_of;
 use crate::ismrmrd::Identity;
+use crate::scan_reader::ScanReader;
 use crate::{ArraySeries, Error, Format, Input, Result, detect, endings, expect_ending};
 
 /// How [`read_scan`] reads.
@@ -66,6 +67,21 @@ impl ArrayFrame {
             summary.matrix.reverse();
         }
         summary
+    }
+}
+
+/// Opens a raw scan with a header. A name after a colon chooses one of several ([`Input`]).
+///
+/// Errors: a format without such scans, and errors of the format's reader.
+pub fn open_scan(path: impl AsRef<Path>, monitor: &Monitor<'_>) -> Result<Box<dyn ScanReader>> {
+    let input = Input::of(&path);
+    let format = input.format()?;
+    match &format.scans {
+        Some(scans) => (scans.open)(&input.file, input.name.as_deref(), monitor),
+        None => {
+            let expected = format!("a raw scan with a header ({})", any_of(&endings(Format::reads_scans)));
+            Err(Error::not_this_format(&input.file, expected, format))
+        }
     }
 }
 

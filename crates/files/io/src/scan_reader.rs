@@ -1,12 +1,29 @@
 //! Raw scans that stay open: what their heads say, and the acquisitions that a caller names.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rayspin_core::Monitor;
 use rayspin_scan::mri::{Acquisition, AcquisitionHead, Label, Scan, ScanHeader, SlicePlaces};
 
-use crate::ismrmrd::Contents;
-use crate::{Error, Format, Input, Result, endings, format::any_of};
+use crate::Result;
+
+/// What a file holds, known before its samples are read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contents {
+    /// The group of the scan in an HDF5 file, the number of the measurement in others.
+    pub group: String,
+    /// The header.
+    pub header: ScanHeader,
+    /// How many acquisitions.
+    pub acquisitions: usize,
+    /// Bytes that reading needs at its peak: the scan itself, one block and a library's own.
+    pub memory_bytes: u64,
+    /// The part of these bytes that a library keeps once the scan is read.
+    pub library_bytes: u64,
+    /// The images and the bytes that the acquisitions of each take in memory, in label order.
+    pub images: BTreeMap<Label, u64>,
+}
 
 /// A raw scan with a header, of any format. Opening reads the header and the heads of all acquisitions;
 /// [`ScanReader::read`] reads the acquisitions that the caller names.
@@ -75,19 +92,4 @@ pub trait ScanReader: Send {
     ///
     /// Errors: as [`ScanReader::read`]; more than memory has.
     fn into_scan(self: Box<Self>, only: Option<Label>, monitor: &Monitor<'_>) -> Result<Scan>;
-}
-
-/// Opens a raw scan with a header. A name after a colon chooses one of several ([`Input`]).
-///
-/// Errors: a format without such scans, and errors of the format's reader.
-pub fn open_scan(path: impl AsRef<Path>, monitor: &Monitor<'_>) -> Result<Box<dyn ScanReader>> {
-    let input = Input::of(&path);
-    let format = input.format()?;
-    match &format.scans {
-        Some(scans) => (scans.open)(&input.file, input.name.as_deref(), monitor),
-        None => {
-            let expected = format!("a raw scan with a header ({})", any_of(&endings(Format::reads_scans)));
-            Err(Error::not_this_format(&input.file, expected, format))
-        }
-    }
 }

@@ -27,12 +27,13 @@ mod write;
 mod xml;
 mod xml_string;
 
+pub use crate::scan_reader::Contents;
 pub use echoes::{Sequence, echo_times};
 pub(crate) use header_out::{Xml, ramps_of};
 pub use identity::{Identity, identity_of};
 pub use images::{ImageOptions, write_images};
 pub use images_in::{image_series, parse_header, read_images};
-pub use read::{Contents, ReadOptions, Reader, contents, header, read, read_with};
+pub use read::{ReadOptions, Reader, contents, header, read, read_with};
 #[doc(hidden)]
 pub use read::{is_read_past_library, open_by_library, read_by_library};
 pub use series::SeriesSource;

@@ -18,6 +18,7 @@ use super::open::{find_group, open};
 use super::xml_string::xml_bytes;
 use crate::error::{Error, Result};
 use crate::hdf5_file::{check_holder, opened, reading};
+use crate::scan_reader::Contents;
 
 /// Samples are read in blocks of at most this many bytes and acquisitions, one a thread at a time: a block
 /// stays in the second cache.
@@ -37,23 +38,6 @@ pub struct ReadOptions {
     pub memory_limit: Option<u64>,
     /// Only the acquisitions of this image; all when absent.
     pub only: Option<Label>,
-}
-
-/// What a file holds, known before its samples are read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Contents {
-    /// The group of the scan.
-    pub group: String,
-    /// The header.
-    pub header: ScanHeader,
-    /// How many acquisitions.
-    pub acquisitions: usize,
-    /// Bytes that [`read`] needs at its peak: the scan itself, one block and HDF5's own.
-    pub memory_bytes: u64,
-    /// The part of these bytes that the HDF5 library keeps once the scan is read.
-    pub library_bytes: u64,
-    /// The images and the bytes that the acquisitions of each take in memory, in label order.
-    pub images: BTreeMap<Label, u64>,
 }
 
 /// Reads the scan in `path`: every acquisition, in file order.

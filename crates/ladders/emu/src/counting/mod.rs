@@ -1,9 +1,9 @@
 //! Counts what a profiler on a GPU counts, from the same source on a CPU: requests, sectors, turns of shared
 //! memory, lanes, branches at which warps part, barriers; for each kernel, line and array.
 //!
-//! A program is compiled so that it tells of every access and every block of code ([`assembly`]). Each
-//! thread's tale is kept ([`record`]), and the lanes of a warp are then run together ([`replay`]) along the
-//! graph of the blocks ([`graph`]). The kept tale is that of each thread by itself, in order, with its
+//! A program is compiled so that it tells of every access and every block of code (`assembly`). Each
+//! thread's tale is kept (`record`), and the lanes of a warp are then run together (`replay`) along the
+//! graph of the blocks (`graph`). The kept tale is that of each thread by itself, in order, with its
 //! barriers, exchanges, fences and atomics: what looks for races can read the same.
 
 pub(crate) mod assembly;
