@@ -256,7 +256,11 @@ mod tests {
             let least = 2.0 * f64::from(64 << 20) / gpu.memory;
             assert!(plain.seconds >= least && plain.seconds < 1.2 * least + gpu.launch, "{plain:?}");
             let scattered = predict(gpu, &copy(8.0 * full), None);
-            assert!(scattered.seconds > 3.0 * plain.seconds, "{}: {scattered:?}", gpu.name);
+            // Reads, and eight sectors where one would do, pass the second-level cache. It moves two to five
+            // times what memory moves, most on the RTX 4090.
+            let through_cache = 9.0 * f64::from(64 << 20) / gpu.cache;
+            let longer = scattered.seconds >= through_cache && scattered.seconds > 2.0 * plain.seconds;
+            assert!(longer, "{}: {scattered:?}", gpu.name);
         }
     }
 }
