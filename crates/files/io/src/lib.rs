@@ -41,6 +41,7 @@ pub mod rtk;
 mod scan_file;
 mod scan_reader;
 mod series_file;
+mod series_source;
 mod slices;
 mod tiff;
 mod twix;
@@ -68,6 +69,7 @@ pub use scan_file::{
 };
 pub use scan_reader::ScanReader;
 pub use series_file::{SeriesShape, SeriesWriter, stack_paths};
+pub use series_source::SeriesSource;
 pub use slices::{AnyImage, Pixel, Slices};
 pub use values::Values;
 pub use write_options::WriteOptions;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 // As in record.rs.
-enum Kind : uint8_t { BLOCK, READ, WRITE, ATOMIC, TEXEL, BARRIER, WARP, FENCE, VOLATILE_READ, VOLATILE_WRITE };
+enum Kind : uint8_t { BLOCK, READ, WRITE, ATOMIC, TEXEL, BARRIER, WARP };
 
 // As in Rust. `value` is an address; of a block its calls; of a barrier or an exchange its kind and mask.
 struct Event {
@@ -133,12 +133,12 @@ extern "C" {
 #define ACCESS(N)                                                                                     \
     HIDDEN void __tsan_read##N(void* at) { access(HERE, at, N, READ); }                               \
     HIDDEN void __tsan_write##N(void* at) { access(HERE, at, N, WRITE); }                             \
-    HIDDEN void __tsan_volatile_read##N(void* at) { access(HERE, at, N, VOLATILE_READ); }             \
-    HIDDEN void __tsan_volatile_write##N(void* at) { access(HERE, at, N, VOLATILE_WRITE); }           \
+    HIDDEN void __tsan_volatile_read##N(void* at) { access(HERE, at, N, READ); }             \
+    HIDDEN void __tsan_volatile_write##N(void* at) { access(HERE, at, N, WRITE); }           \
     HIDDEN void __tsan_unaligned_read##N(void* at) { access_range(HERE, (char*)at, N, READ); }        \
     HIDDEN void __tsan_unaligned_write##N(void* at) { access_range(HERE, (char*)at, N, WRITE); }      \
-    HIDDEN void __tsan_unaligned_volatile_read##N(void* at) { access_range(HERE, (char*)at, N, VOLATILE_READ); } \
-    HIDDEN void __tsan_unaligned_volatile_write##N(void* at) { access_range(HERE, (char*)at, N, VOLATILE_WRITE); }
+    HIDDEN void __tsan_unaligned_volatile_read##N(void* at) { access_range(HERE, (char*)at, N, READ); } \
+    HIDDEN void __tsan_unaligned_volatile_write##N(void* at) { access_range(HERE, (char*)at, N, WRITE); }
 ACCESS(1)
 ACCESS(2)
 ACCESS(4)
@@ -180,9 +180,9 @@ HIDDEN void __tsan_func_exit() {
 
 HIDDEN void emu_count_atomic(const void* code, const void* at, unsigned size) { access(code, at, (uint8_t)size, ATOMIC); }
 HIDDEN void emu_count_texel(const void* code, const void* at, unsigned size) { access(code, at, (uint8_t)size, TEXEL); }
-HIDDEN void emu_count_sync(const void* code, unsigned kind, unsigned how, uint32_t mask) {
+HIDDEN void emu_count_sync(const void* code, unsigned kind) {
     if (!kept()) return;
-    push(traces[*emu_count_running], Event{code_of(code), (uint8_t)kind, (uint8_t)how, 0, mask});
+    push(traces[*emu_count_running], Event{code_of(code), (uint8_t)kind, 0, 0, 0});
 }
 HIDDEN void emu_count_shared(const void* begin, size_t bytes, const char* name) {
     if (shared_count < ARRAYS) shared_arrays[shared_count++] = Shared{(uint64_t)begin, bytes, name};

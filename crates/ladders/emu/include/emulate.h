@@ -90,7 +90,7 @@ enum Way { INDEX, UP, DOWN, XOR };
 
 template <Way WAY, class T>
 static inline EMU_CALLED T shuffle(int line, uint32_t mask, T value, int by, int width = 32) {
-    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP, LANE, mask));
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP));
     int lane = (int)lane_of((unsigned)self->running), first = lane & ~(width - 1), last = first + width - 1;
     int source = WAY == INDEX  ? first + (by & (width - 1))
                  : WAY == UP   ? (lane - by < first ? lane : lane - by)
@@ -104,12 +104,12 @@ static inline EMU_CALLED T shuffle(int line, uint32_t mask, T value, int by, int
 
 template <Exchange UNSIGNED, Exchange SIGNED>
 static inline EMU_CALLED unsigned reduce(int line, uint32_t mask, unsigned value) {
-    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP, UNSIGNED, mask));
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP));
     return (unsigned)exchange(UNSIGNED, line, mask, value, 0);
 }
 template <Exchange UNSIGNED, Exchange SIGNED>
 static inline EMU_CALLED int reduce(int line, uint32_t mask, int value) {
-    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP, SIGNED, mask));
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP));
     return (int)exchange(SIGNED, line, mask, (unsigned)value, 0);
 }
 
@@ -203,18 +203,9 @@ template <class T>
 static inline T atomicAdd_block(T* at, typename emu::Same<T>::type v) { return atomicAdd(at, v); }
 template <class T>
 static inline T atomicAdd_system(T* at, typename emu::Same<T>::type v) { return atomicAdd(at, v); }
-static inline EMU_CALLED void __threadfence() {
-    EMU_TELL(emu_count_sync(EMU_HERE, emu::TOLD_FENCE, 0, 0));
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-static inline EMU_CALLED void __threadfence_block() {
-    EMU_TELL(emu_count_sync(EMU_HERE, emu::TOLD_FENCE, 0, 0));
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-static inline EMU_CALLED void __threadfence_system() {
-    EMU_TELL(emu_count_sync(EMU_HERE, emu::TOLD_FENCE, 0, 0));
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
+static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 // Loads and stores with a wish about caches.
 #define EMU_LOAD(NAME)                                                                                                \

@@ -85,7 +85,7 @@ emu_switch_stack:
 extern "C" {
 __attribute__((visibility("hidden"))) void emu_count_atomic(const void* code, const void* at, unsigned size);
 __attribute__((visibility("hidden"))) void emu_count_texel(const void* code, const void* at, unsigned size);
-__attribute__((visibility("hidden"))) void emu_count_sync(const void* code, unsigned kind, unsigned how, uint32_t mask);
+__attribute__((visibility("hidden"))) void emu_count_sync(const void* code, unsigned kind);
 __attribute__((visibility("hidden"))) void emu_count_shared(const void* begin, size_t bytes, const char* name);
 extern __attribute__((visibility("hidden"))) const int* emu_count_running;
 }
@@ -99,7 +99,7 @@ extern __attribute__((visibility("hidden"))) const int* emu_count_running;
 namespace emu {
 
 // As in counting.cc.
-enum Told : unsigned { TOLD_BARRIER = 5, TOLD_WARP = 6, TOLD_FENCE = 7 };
+enum Told : unsigned { TOLD_BARRIER = 5, TOLD_WARP = 6 };
 
 struct Index {
     unsigned x, y, z;
@@ -288,7 +288,7 @@ static EMU_PLUMBING void release_barrier(Workspace* w, int but) {
 }
 
 static __attribute__((noinline)) EMU_PLUMBING int barrier(Barrier kind, int line, bool value) {
-    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_BARRIER, kind, 0xffffffffu));
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_BARRIER));
     Workspace* w = self;
     Thread* t = &w->threads[w->running];
     if (w->at_barrier == 0) {
@@ -371,7 +371,7 @@ static EMU_PLUMBING bool complete_exchange(Workspace* w, unsigned thread, int bu
 
 static __attribute__((noinline)) EMU_PLUMBING uint64_t exchange(Exchange kind, int line, uint32_t mask, uint64_t operand,
                                                    uint32_t source) {
-    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP, kind, mask));
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP));
     Workspace* w = self;
     unsigned thread = (unsigned)w->running;
     Thread* t = &w->threads[thread];

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use ndarray::{ArcArray1, ArcArray2, s};
 use rayspin_core::{C32, all_finite};
-use rayspin_scan::mri::corrections::Sources;
 use rayspin_scan::mri::{Acquisition, AcquisitionHead, Counters, Flags, Label, ScanHeader, SlicePlace};
 
 use super::layout::{Head, Index};
@@ -134,16 +133,6 @@ impl Checked {
     /// The image that its counters name, whatever its flags say.
     pub(super) fn counted(&self) -> Label {
         Label::of(self.encoding, &self.counters)
-    }
-
-    /// Whether this image needs it. Noise and calibration belong to every image, and other readouts that
-    /// corrections learn from to all images of their slice.
-    pub(super) fn serves(&self, flags: Flags, image: Label) -> bool {
-        let (Sources { of_image, of_scan }, own) = (Sources::all(), self.counted());
-        let same = (own.encoding, own.slice) == (image.encoding, image.slice);
-        self.label() == Some(image)
-            || flags.contains(of_scan.with(Flags::CALIBRATION))
-            || same && flags.contains(of_image)
     }
 
     /// Where the acquisition stands.

@@ -21,7 +21,6 @@ mod open;
 mod read;
 mod references;
 pub(crate) mod row;
-mod series;
 mod summary;
 mod write;
 mod xml;
@@ -36,6 +35,5 @@ pub use images_in::{image_series, parse_header, read_images};
 pub use read::{ReadOptions, Reader, contents, header, read, read_with};
 #[doc(hidden)]
 pub use read::{is_read_past_library, open_by_library, read_by_library};
-pub use series::SeriesSource;
 pub use summary::{CounterSummary, EncodingSummary, ScanSummary, TrajectorySummary, summarise};
 pub use write::write;

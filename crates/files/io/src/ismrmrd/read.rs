@@ -7,6 +7,7 @@ use ndarray::ArcArray1;
 use rayon::prelude::*;
 use rayspin_core::Monitor;
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
+use rayspin_scan::mri::corrections::Sources;
 use rayspin_scan::mri::{Acquisition, AcquisitionHead, Flags, Label, Scan, ScanHeader, SlicePlaces};
 
 use super::arrays::Acquisitions;
@@ -424,8 +425,10 @@ impl Reader {
     /// Errors: as [`read`]; [`rayspin_core::Error::Interrupted`].
     pub fn into_scan(mut self, only: Option<Label>, monitor: &Monitor) -> Result<Scan> {
         let Self { path, raw, checked, .. } = &self;
-        let serves = |index: usize, only| checked[index].serves(Flags(raw.heads[index].flags), only);
-        let wanted = |index: &usize| only.is_none_or(|only| serves(*index, only));
+        let serves = |index: usize, image| {
+            Sources::all().serve(Flags(raw.heads[index].flags), checked[index].counted(), image)
+        };
+        let wanted = |index: &usize| only.is_none_or(|image| serves(*index, image));
         let wanted: Vec<usize> = (0..raw.heads.len()).filter(wanted).collect();
         let bytes = wanted.iter().map(|&index| Raw::resident(&raw.heads[index]));
         let bytes = bytes.fold(BLOCK_BYTES, u64::saturating_add);

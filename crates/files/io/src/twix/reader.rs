@@ -8,9 +8,7 @@ use rayon::prelude::*;
 use rayspin_core::{C32, Monitor, all_finite};
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
 use rayspin_scan::mri::corrections::Sources;
-use rayspin_scan::mri::{
-    Acquisition, AcquisitionHead, Flags, Label, Scan, ScanHeader, SlicePlace, SlicePlaces,
-};
+use rayspin_scan::mri::{Acquisition, AcquisitionHead, Label, Scan, ScanHeader, SlicePlace, SlicePlaces};
 
 use super::block::{Block, Blocks, bit};
 use super::file::{Generation, TwixFile};
@@ -338,17 +336,11 @@ impl ScanReader for Reader {
     }
 
     fn into_scan(self: Box<Self>, only: Option<Label>, monitor: &Monitor<'_>) -> Result<Scan> {
-        let Sources { of_image, of_scan } = Sources::all();
-        // Noise and calibration belong to every image, other references to all images of their slice.
-        let serves = |block: &Block, image: Label| {
-            let (flags, own) = (block.flags(), Self::label(block));
-            flags.is_image() && own == image
-                || flags.contains(of_scan.with(Flags::CALIBRATION))
-                || own.slice == image.slice && flags.contains(of_image)
-        };
         let wanted = self.readouts.iter().enumerate();
         let wanted: Vec<usize> = wanted
-            .filter(|(_, block)| only.is_none_or(|image| serves(block, image)))
+            .filter(|(_, block)| {
+                only.is_none_or(|image| Sources::all().serve(block.flags(), Self::label(block), image))
+            })
             .map(|(number, _)| number)
             .collect();
         let bytes = wanted.iter().map(|number| Self::resident(&self.readouts[*number]));

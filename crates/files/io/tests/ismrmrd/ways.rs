@@ -8,7 +8,8 @@ use std::path::Path;
 
 use rayspin_core::Monitor;
 use rayspin_io::Error;
-use rayspin_io::ismrmrd::{ReadOptions, Reader, SeriesSource, open_by_library, read_by_library, read_with};
+use rayspin_io::SeriesSource;
+use rayspin_io::ismrmrd::{ReadOptions, Reader, open_by_library, read_by_library, read_with};
 use rayspin_mri::corrections::{ReadoutHeads, Sources};
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{

@@ -1,10 +1,9 @@
 //! Counts what a profiler on a GPU counts, from the same source on a CPU: requests, sectors, turns of shared
 //! memory, lanes, branches at which warps part, barriers; for each kernel, line and array.
 //!
-//! A program is compiled so that it tells of every access and every block of code (`assembly`). Each
-//! thread's tale is kept (`record`), and the lanes of a warp are then run together (`replay`) along the
-//! graph of the blocks (`graph`). The kept tale is that of each thread by itself, in order, with its
-//! barriers, exchanges, fences and atomics: what looks for races can read the same.
+//! A program is compiled so that it reports every access and every block of code (`assembly`). The events of
+//! each thread are recorded in order (`record`). The lanes of a warp are then run together (`replay`) along
+//! the graph of the blocks (`graph`).
 
 pub(crate) mod assembly;
 mod emulator;
@@ -20,7 +19,7 @@ use std::collections::BTreeMap;
 
 use rayspin_device::cuda::Launch;
 
-pub use symbols::Place;
+pub use symbols::SourceLine;
 
 /// What a piece of code does, as `counting.cc` tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +36,6 @@ pub enum Kind {
     Barrier,
     /// An exchange between the lanes of a warp, or a barrier of a warp.
     Exchange,
-    /// A memory fence.
-    Fence,
 }
 
 impl Kind {
@@ -73,7 +70,7 @@ pub struct Work {
     pub single: f64,
     /// Double precision.
     pub double: f64,
-    /// Of the special function unit: roots, sines, exponentials.
+    /// Roots, sines and exponentials, which the special function unit computes.
     pub special: f64,
     /// Branches.
     pub branch: f64,
@@ -133,7 +130,7 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// Where it is.
-    pub place: Place,
+    pub place: SourceLine,
     /// Its text.
     pub text: String,
     /// Its accesses, by array and kind.
@@ -150,7 +147,7 @@ pub struct Line {
     pub exchanges: f64,
     /// Instructions of warps.
     pub work: Work,
-    /// Instructions of lanes over those of warps: active lanes for each instruction, times the instructions.
+    /// Active lanes of each instruction, summed over the instructions of warps.
     pub lane_work: f64,
 }
 
@@ -256,7 +253,7 @@ impl Counts {
                 None => self.touched.push(touched),
             }
         }
-        let mut lines: BTreeMap<Place, Line> =
+        let mut lines: BTreeMap<SourceLine, Line> =
             std::mem::take(&mut self.lines).into_iter().map(|line| (line.place.clone(), line)).collect();
         for line in other.lines {
             match lines.get_mut(&line.place) {
@@ -269,7 +266,7 @@ impl Counts {
 }
 
 impl Line {
-    fn new(place: Place, text: String) -> Self {
+    fn new(place: SourceLine, text: String) -> Self {
         Self {
             place,
             text,

@@ -10,7 +10,7 @@ use rayspin_device::cuda::{Launch, Program};
 use super::graph::{END, Graph};
 use super::map::Map;
 use super::replay::{Happened, Item, Known, Replay, Thread, Visit};
-use super::symbols::{Place, Symbols, lines};
+use super::symbols::{SourceLine, Symbols, lines};
 use super::{Access, Counts, Kind, Line, Space, Touched, assembly, names};
 
 /// Most events that are kept of one block: 16 bytes each.
@@ -67,13 +67,12 @@ pub(crate) struct RawCounting {
 
 fn kind(raw: u8) -> Option<Kind> {
     Some(match raw {
-        1 | 8 => Kind::Read,
-        2 | 9 => Kind::Write,
+        1 => Kind::Read,
+        2 => Kind::Write,
         3 => Kind::Atomic,
         4 => Kind::Texel,
         5 => Kind::Barrier,
         6 => Kind::Exchange,
-        7 => Kind::Fence,
         _ => return None,
     })
 }
@@ -84,7 +83,7 @@ pub(crate) struct Counter {
     symbols: Symbols,
     work: HashMap<u32, [u16; assembly::KINDS]>,
     program: Program,
-    lines: HashMap<Place, String>,
+    lines: HashMap<SourceLine, String>,
 }
 
 // SAFETY: the table is constant, and its functions are called by one thread at a time.
@@ -371,9 +370,9 @@ impl<'a> Recording<'a> {
         let blocks: u64 = launch.blocks.iter().map(|&side| u64::from(side)).product();
         let warps = u64::from(launch.threads.iter().product::<u32>().div_ceil(32));
         let scale = (blocks * warps) as f64 / self.warps.max(1) as f64;
-        let mut all: BTreeMap<Place, Line> = BTreeMap::new();
+        let mut all: BTreeMap<SourceLine, Line> = BTreeMap::new();
         let Counter { symbols, lines, work, program, .. } = &mut *self.counter;
-        let mut line_of = |code: u32| -> Option<Place> {
+        let mut line_of = |code: u32| -> Option<SourceLine> {
             let place = symbols.place(code)?;
             let text = || lines.get(&place).cloned().unwrap_or_default();
             all.entry(place.clone()).or_insert_with(|| Line::new(place.clone(), text()));
@@ -413,7 +412,6 @@ impl<'a> Recording<'a> {
             match kind {
                 Kind::Barrier => line.barriers += counted.requests as f64 * scale,
                 Kind::Exchange => line.exchanges += counted.requests as f64 * scale,
-                Kind::Fence => {}
                 Kind::Read | Kind::Write | Kind::Atomic | Kind::Texel => {
                     let (array, space) = name(array);
                     let scaled = |n: u64| n as f64 * scale;

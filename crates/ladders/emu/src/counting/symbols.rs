@@ -16,7 +16,7 @@ const OWN: [&str; 4] = ["fibres.h", "emulate.h", "texture.h", "table"];
 
 /// A line of a program's text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct SourceLine {
     /// The source file, as the program names it.
     pub file: String,
     /// Counted from 1.
@@ -26,7 +26,7 @@ pub struct Place {
 /// The debug information of a library.
 pub(crate) struct Symbols {
     context: Context<Bytes>,
-    known: HashMap<u32, Option<Place>>,
+    known: HashMap<u32, Option<SourceLine>>,
 }
 
 impl Symbols {
@@ -45,7 +45,7 @@ impl Symbols {
 
     /// The line of the call that returns to `code`: of inlined functions the innermost one that is not the
     /// emulator's. `None` if all are.
-    pub(crate) fn place(&mut self, code: u32) -> Option<Place> {
+    pub(crate) fn place(&mut self, code: u32) -> Option<SourceLine> {
         if let Some(known) = self.known.get(&code) {
             return known.clone();
         }
@@ -54,7 +54,7 @@ impl Symbols {
         found
     }
 
-    fn look_up(&self, code: u32) -> Option<Place> {
+    fn look_up(&self, code: u32) -> Option<SourceLine> {
         let mut frames = self.context.find_frames(u64::from(code).checked_sub(1)?).skip_all_loads().ok()?;
         while let Ok(Some(frame)) = frames.next() {
             let Some(location) = frame.location else { continue };
@@ -62,7 +62,7 @@ impl Symbols {
             let name = file.rsplit('/').next().unwrap_or(file);
             // Texts of the emulator, and the text that the compiler was given before any line directive.
             if !OWN.contains(&name) && !name.starts_with('.') && line > 0 {
-                return Some(Place { file: name.to_owned(), line });
+                return Some(SourceLine { file: name.to_owned(), line });
             }
         }
         None
@@ -70,7 +70,7 @@ impl Symbols {
 }
 
 /// The lines of a program's text, by the names and numbers that its line directives give them.
-pub(crate) fn lines(text: &str) -> HashMap<Place, String> {
+pub(crate) fn lines(text: &str) -> HashMap<SourceLine, String> {
     let mut all = HashMap::new();
     let (mut file, mut number) = (String::new(), 1);
     for line in text.lines() {
@@ -83,7 +83,7 @@ pub(crate) fn lines(text: &str) -> HashMap<Place, String> {
             }
             continue;
         }
-        all.insert(Place { file: file.clone(), line: number }, line.trim().to_owned());
+        all.insert(SourceLine { file: file.clone(), line: number }, line.trim().to_owned());
         number += 1;
     }
     all
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn lines_follow_their_directives() {
         let all = lines("#line 1 \"a.cuh\"\none\ntwo\n#line 1 \"cuda/b.cu\"\n  three\n");
-        let at = |file: &str, line| all[&Place { file: file.to_owned(), line }].as_str();
+        let at = |file: &str, line| all[&SourceLine { file: file.to_owned(), line }].as_str();
         assert_eq!([at("a.cuh", 1), at("a.cuh", 2), at("b.cu", 1)], ["one", "two", "three"]);
     }
 }

@@ -1,8 +1,8 @@
 //! Where the frames of a stream come from.
 
 use rayspin_core::Monitor;
+use rayspin_io::SeriesSource;
 use rayspin_io::cfl::Layout;
-use rayspin_io::ismrmrd::SeriesSource;
 use rayspin_io::{ArraySource, ArrayWindows, ScanReader};
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{Frame, Label};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayspin_core::Monitor;
 use rayspin_device::cpu;
-use rayspin_io::ismrmrd::SeriesSource;
+use rayspin_io::SeriesSource;
 use rayspin_io::{self as io, ScanReader, open_scan};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan as core;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rayspin_core::Monitor;
 use rayspin_device::Device;
+use rayspin_io::SeriesSource;
 use rayspin_io::cfl::{Layout, dim};
-use rayspin_io::ismrmrd::SeriesSource;
 use rayspin_io::{ArraySource, ArrayWindows, ScanReader, SeriesWriter, open_scan};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan::{Known, Streaming, assembling, of_stream};

@@ -27,7 +27,7 @@ use rayspin_core::{C64, Error, Result};
 use rayspin_run::table;
 pub use rayspin_run::{About, Idle, Param, Parameters, Value};
 
-use crate::mri::raw::{Encoding, Flags};
+use crate::mri::raw::{Encoding, Flags, Label};
 pub use centre::{Centre, ReversedCentre};
 pub use discard::Discard;
 pub use epi_phase::{Epi, EpiPhase};
@@ -56,6 +56,16 @@ impl Sources {
                 of_scan: sources.of_scan.with(one.of_scan),
             })
         })
+    }
+
+    /// Whether the image `image` needs a readout with these flags and counters, which number the image `own`.
+    /// Noise and calibration belong to every image, and other readouts that corrections learn from to all
+    /// images of their slice.
+    pub fn serve(&self, flags: Flags, own: Label, image: Label) -> bool {
+        let same = (own.encoding, own.slice) == (image.encoding, image.slice);
+        flags.is_image() && own == image
+            || flags.contains(self.of_scan.with(Flags::CALIBRATION))
+            || same && flags.contains(self.of_image)
     }
 }
 

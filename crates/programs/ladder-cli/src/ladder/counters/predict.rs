@@ -186,7 +186,7 @@ fn stores_in_full(counts: &Counts, touched: &Touched) -> f64 {
 #[cfg(test)]
 mod tests {
     use rayspin::device::cuda::Launch;
-    use rayspin_emu::counting::{Line, Place, Work};
+    use rayspin_emu::counting::{Line, SourceLine, Work};
 
     use super::super::gpus::ALL;
     use super::*;
@@ -217,7 +217,7 @@ mod tests {
             by_block: numbers / 8.0,
         };
         let line = Line {
-            place: Place { file: "copy.cu".to_owned(), line: 1 },
+            place: SourceLine { file: "copy.cu".to_owned(), line: 1 },
             text: String::new(),
             accesses: vec![access("in", Kind::Read, numbers / 8.0), access("out", Kind::Write, sectors)],
             visits: numbers / 32.0,

@@ -17,7 +17,8 @@ use crate::scan_reader::ScanReader;
 ///
 /// ```
 /// use rayspin_core::Monitor;
-/// use rayspin_io::ismrmrd::{Identity, SeriesSource, write};
+/// use rayspin_io::SeriesSource;
+/// use rayspin_io::ismrmrd::{Identity, write};
 /// use rayspin_io::open_scan;
 /// use rayspin_scan::mri::{FrameOptions, Label, Series, StreamItem};
 /// use rayspin_mri::simulate::{SimulateOptions, simulate};
