@@ -319,7 +319,7 @@ impl Format {
         self.projections.is_some()
     }
 
-    /// Whether a file says what its numbers are. Of other files the text after a colon says it.
+    /// Whether a file says what its numbers are. For other files, the text after a colon says it.
     pub fn has_header(&self) -> bool {
         !self.described
     }

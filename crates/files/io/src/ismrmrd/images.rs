@@ -64,7 +64,7 @@ impl Default for ImageOptions {
 pub fn write_images(path: impl AsRef<Path>, image: &Image, options: &ImageOptions) -> Result<()> {
     let path = path.as_ref();
     let mut series =
-        ImageSeries::create(path, image.repetitions(), image.shape_zyx(), image.geometry(), (options, None))?;
+        ImageSeries::create(path, image.repetitions(), image.shape_zyx(), image.geometry(), options, None)?;
     match image.data().ndim() {
         4 => image.data().outer_iter().try_for_each(|volume| series.push(&volume.into()))?,
         _ => series.push(&image.data().view().into())?,
@@ -95,7 +95,8 @@ impl ImageSeries {
         frames: usize,
         shape: [usize; 3],
         geometry: &Geometry,
-        (options, integers): (&ImageOptions, Option<NumberType>),
+        options: &ImageOptions,
+        integers: Option<NumberType>,
     ) -> Result<Self> {
         for name in [&options.group, &options.series] {
             if name.is_empty() || name.contains('\0') {

@@ -31,8 +31,9 @@ pub(crate) fn image(path: &Path, series: Option<&str>) -> Result<ImageRead> {
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let options = ImageOptions { values: target.values, ..ImageOptions::default() };
     let (frames, volume) = (target.repetitions().unwrap_or(1), target.volume());
-    let numbers = (&options, target.integers);
-    Ok(Box::new(ImageSeries::create(target.path, frames, volume, target.geometry, numbers)?))
+    let geometry = target.geometry;
+    let series = ImageSeries::create(target.path, frames, volume, geometry, &options, target.integers)?;
+    Ok(Box::new(series))
 }
 
 /// A file without image series is one of a raw scan, or damaged; and so is what has the name of none.

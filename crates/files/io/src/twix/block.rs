@@ -40,7 +40,7 @@ pub(super) mod bit {
     pub(in crate::twix) const NO_IMAGE: u32 = 60;
 }
 
-/// The flag of each bit of the mask that says what a readout is for.
+/// The flag of each bit of a head's mask. The mask states the purpose of the readout.
 const FLAGS: [(u32, Flags); 19] = [
     (bit::FEEDBACK, Flags::RT_FEEDBACK),
     (bit::FAST_FEEDBACK, Flags::HP_FEEDBACK),

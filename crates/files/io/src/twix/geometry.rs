@@ -38,7 +38,7 @@ pub(super) fn of_quaternion(quaternion: [f32; 4]) -> Option<[[f32; 3]; 3]> {
     Some(of_image(read, phase, slice))
 }
 
-/// Whether a length is that of a unit vector, as far as files have it.
+/// Whether a vector of this length is a unit vector, to the accuracy of files.
 fn is_one(length: f64) -> bool {
     (length - 1.0).abs() < TOLERANCE
 }

@@ -75,7 +75,7 @@ impl Reader {
         Ok(Self { number: index + 1, header, readouts: blocks.readouts, dwell, slices, notes, file })
     }
 
-    /// Bytes that a readout takes in memory.
+    /// The size of a readout in memory, bytes.
     fn resident(block: &Block) -> u64 {
         (block.count() * size_of::<C32>() + size_of::<Acquisition>()) as u64
     }

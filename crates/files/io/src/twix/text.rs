@@ -1,8 +1,8 @@
 //! The texts of a measurement's header, and values in them.
 //!
-//! A header is a number of named texts. `MeasYaps` is the protocol, in lines `key = value`. Others, of which
-//! `Meas`, `Dicom`, `Config` and `Protocol` are looked at, are XProtocol: `<ParamLong."name"> { 1 2 }`, with
-//! hints in angle brackets before the values.
+//! A header is a number of named texts. `MeasYaps` is the protocol, in lines `key = value`. The others are
+//! XProtocol: `<ParamLong."name"> { 1 2 }`, with hints in angle brackets before the values. The reader looks
+//! at `Meas`, `Dicom`, `Config` and `Protocol`.
 
 use std::collections::BTreeMap;
 

@@ -88,8 +88,8 @@ impl Work {
         }
     }
 
-    /// Calls of the runtime are counted where they are made; of the library's functions a GPU's take about so
-    /// many instructions.
+    /// A call of a mathematical function: about as many instructions as a GPU's version has. The calls of the
+    /// runtime are counted where they are made.
     fn call(&mut self, function: &str) {
         if function.starts_with("__tsan") || function.contains("3emu") {
             return;

@@ -1,6 +1,6 @@
 //! What one request of a warp costs: sectors, turns, lanes at the same address.
 
-/// Bytes of a sector, the least that moves between caches.
+/// The bytes of a sector, which is the smallest piece that moves between caches.
 pub(crate) const SECTOR: u64 = 32;
 /// Sectors of a row of the caches: a request takes a turn for each row.
 pub(crate) const ROW: u64 = 4;

@@ -156,8 +156,8 @@ fn bad_phantoms_are_refused() {
     assert!(matches!(Phantom::new(2, vec![nan]), Err(Error::NotFinite { .. })));
 }
 
-/// The parts of the thorax lie in each other or apart, at every time of a beat: intensities are those of
-/// tissues.
+/// The parts of the thorax lie in each other or apart at every time of a beat, so intensities stay between 0
+/// and 1.
 #[test]
 fn the_parts_of_a_thorax_do_not_cross() {
     use crate::simulate::Dynamics;

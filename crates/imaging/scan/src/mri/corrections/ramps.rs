@@ -242,7 +242,7 @@ mod tests {
         TrajectoryKind,
     };
 
-    /// Readouts of 160 samples of which 56 lie on ramps on each side.
+    /// Readouts of 160 samples. On each side, 56 of them lie on a ramp.
     fn ramps(shape: RampShape) -> Ramps {
         let (up_us, flat_us, down_us) = (160.0, 240.0, 160.0);
         Ramps { shape, up_us, flat_us, down_us, delay_us: 32.0, sampling_us: 496.0, samples: 160 }

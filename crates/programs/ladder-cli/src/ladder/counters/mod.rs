@@ -45,7 +45,7 @@ struct Counted {
     name: String,
     config: String,
     kernels: Vec<Kernel>,
-    /// Why there are none.
+    /// The reason why it has no kernels.
     why: Option<String>,
 }
 
@@ -57,7 +57,7 @@ struct Kernel {
     prediction: Option<Prediction>,
 }
 
-/// What NVRTC says that a kernel takes.
+/// Registers and memory of a kernel, as NVRTC states them.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 struct Takes {
     registers: u32,

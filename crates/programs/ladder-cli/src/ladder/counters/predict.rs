@@ -18,9 +18,9 @@ const REGISTERS: u32 = 32;
 const TEXTURES: f64 = 4.0;
 /// Memory moves at least two sectors together.
 const SCATTERED: f64 = 2.0;
-/// A store that fills less than this share of its sectors makes the second-level cache read, change and
-/// write, which takes so many times as long (the naive transpose of 8192² on an H100,
-/// benches/results/2026-11-21-h100).
+/// Where stores fill less than this share of their sectors, the second-level cache reads, changes and writes;
+/// and the factor that this takes longer. Source: the naive transpose of 8192² on an H100,
+/// benches/results/2026-11-21-h100.
 const PARTIAL: (f64, f64) = (0.6, 3.0);
 /// Loads of a loop's neighbouring turns that a compiler lets wait together.
 const TOGETHER: f64 = 4.0;

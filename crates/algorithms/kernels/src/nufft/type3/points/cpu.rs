@@ -12,7 +12,7 @@ use crate::nufft::Coordinates;
 use crate::nufft::coordinates::HostComponent;
 use crate::nufft::type3::stages::{Axis, Extent, Stages};
 
-/// Points that a thread takes at a time.
+/// Points in a thread's part.
 const PART: usize = 1 << 12;
 
 /// Points on the host.

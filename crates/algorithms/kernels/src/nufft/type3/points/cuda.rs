@@ -99,7 +99,7 @@ impl<'a> Points<'a> {
         self.placed("frequencies", axes, &[stages.shift(), kernel.width as f64, kernel.beta, kernel.peak])
     }
 
-    /// Runs the kernel `name`, whose own numbers follow those of the axes.
+    /// Runs the kernel `name`. Its own numbers follow the numbers of the axes.
     fn placed<R: Real>(&self, name: &str, axes: &[Axis], own: &[f64]) -> Result<Placed<R>> {
         let mut placed = Placed::new(&self.device, axes.len(), self.points.samples())?;
         let axes = self.axes(axes)?;
