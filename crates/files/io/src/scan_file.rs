@@ -122,7 +122,7 @@ pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monito
     let input = Input::of(&path);
     if let Some(scans) = &input.format()?.scans {
         let reader = (scans.open)(&input.file, input.name.as_deref(), monitor)?;
-        return Ok(ScanFile::Scan(Box::new(reader.into_scan(None, monitor)?)));
+        return Ok(ScanFile::Scan(Box::new(reader.into_scan(monitor)?)));
     }
     read_arrays(path.as_ref(), options, Beyond::LeftOut)
 }

@@ -11,8 +11,6 @@ use crate::Result;
 /// What a file holds, known before its samples are read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
-    /// The group of the scan in an HDF5 file, the number of the measurement in others.
-    pub group: String,
     /// The header.
     pub header: ScanHeader,
     /// How many acquisitions.
@@ -88,8 +86,8 @@ pub trait ScanReader: Send {
         None
     }
 
-    /// Reads every acquisition, or the acquisitions that one image needs, and closes the file.
+    /// Reads every acquisition, and closes the file.
     ///
     /// Errors: as [`ScanReader::read`]; more than memory has.
-    fn into_scan(self: Box<Self>, only: Option<Label>, monitor: &Monitor<'_>) -> Result<Scan>;
+    fn into_scan(self: Box<Self>, monitor: &Monitor<'_>) -> Result<Scan>;
 }

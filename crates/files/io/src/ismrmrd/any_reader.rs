@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rayspin_core::Monitor;
-use rayspin_scan::mri::{Acquisition, AcquisitionHead, Label, Scan, ScanHeader, SlicePlaces};
+use rayspin_scan::mri::{Acquisition, AcquisitionHead, Scan, ScanHeader, SlicePlaces};
 
 use super::{Contents, Reader};
 use crate::Result;
@@ -51,7 +51,7 @@ impl ScanReader for Reader {
         Self::notes(self)
     }
 
-    fn into_scan(self: Box<Self>, only: Option<Label>, monitor: &Monitor<'_>) -> Result<Scan> {
-        Self::into_scan(*self, only, monitor)
+    fn into_scan(self: Box<Self>, monitor: &Monitor<'_>) -> Result<Scan> {
+        Self::into_scan(*self, None, monitor)
     }
 }

@@ -156,7 +156,6 @@ pub fn contents(path: impl AsRef<Path>, group: Option<&str>) -> Result<Contents>
 
 /// A scan whose header and heads are read and whose samples are not.
 struct Raw {
-    group: String,
     header: ScanHeader,
     heads: Vec<Head>,
     acquisitions: Acquisitions,
@@ -178,7 +177,7 @@ struct Reading<'a, 'm> {
 impl Raw {
     fn open(path: &Path, wanted: Option<&str>, past_library: bool) -> Result<Self> {
         let file = open(path)?;
-        let (group, scan) = find_group(&file, path, wanted)?;
+        let (_, scan) = find_group(&file, path, wanted)?;
         let mut notes = Vec::new();
         let xml = scan.dataset("xml").map_err(|e| reading(path, "the XML header", &e))?;
         check_holder(path, &xml)?;
@@ -194,7 +193,7 @@ impl Raw {
             ));
         }
         let heads = acquisitions.heads(past_library)?;
-        Ok(Self { group, header, heads, acquisitions, notes })
+        Ok(Self { header, heads, acquisitions, notes })
     }
 
     fn memory_bytes(&self) -> u64 {
@@ -415,7 +414,6 @@ impl Reader {
             memory_bytes: self.raw.memory_bytes(),
             library_bytes: self.raw.library_bytes(),
             acquisitions: self.raw.heads.len(),
-            group: self.raw.group.clone(),
             header: self.raw.header.clone(),
         }
     }

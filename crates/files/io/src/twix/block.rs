@@ -87,6 +87,12 @@ impl Block {
         self.mask >> bit & 1 == 1
     }
 
+    /// Whether the head states a position. Zeros everywhere state no place.
+    pub(super) fn states_position(&self) -> bool {
+        let stated = self.position.iter().chain(&self.quaternion).any(|part| *part != 0.0);
+        stated && self.position.iter().all(|part| part.is_finite())
+    }
+
     /// What the readout is for.
     pub(super) fn flags(&self) -> Flags {
         let mut flags = FLAGS
@@ -97,9 +103,14 @@ impl Block {
         if self.has(bit::FEEDBACK) && !flags.contains(Flags::PHASE_CORRECTION) {
             flags = flags.with(Flags::NAVIGATION);
         }
-        // Lines of the image that calibrate it have both bits.
-        if flags.contains(Flags::CALIBRATION_AND_IMAGING) && !self.has(bit::SINGLE_BAND_REFERENCE) {
-            flags = Flags(flags.0 & !Flags::CALIBRATION.0);
+        // Lines of the image that calibrate it have both bits. A reference of one band is no line of the
+        // image.
+        if flags.contains(Flags::CALIBRATION_AND_IMAGING) {
+            let other = match self.has(bit::SINGLE_BAND_REFERENCE) {
+                true => Flags::CALIBRATION_AND_IMAGING,
+                false => Flags::CALIBRATION,
+            };
+            flags = Flags(flags.0 & !other.0);
         }
         flags
     }
@@ -212,7 +223,7 @@ impl Blocks {
             }
             place += length;
         };
-        if blocks.readouts.is_empty() && blocks.physiology == 0 {
+        if blocks.readouts.is_empty() {
             let why = broken_off.unwrap_or_else(|| "none".into());
             return Err(Error::field(&file.path, "readouts of the measurement", "at least one", why));
         }

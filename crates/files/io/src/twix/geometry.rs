@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transversal_slice_is_shown_as_radiologists_do_but_for_up_and_down() {
+    fn axes_of_a_transversal_slice_run_against_the_gradients() {
         let half = std::f32::consts::FRAC_1_SQRT_2;
         let directions = of_quaternion([half, 0.0, 0.0, half]).unwrap_or_default();
         let wanted = [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, -1.0]];

@@ -28,7 +28,8 @@ struct Measured {
     centre_partition: usize,
     slices: [usize; 2],
     repetitions: [usize; 2],
-    reversed: bool,
+    /// Whether lines run in both directions, and references for their phases are there.
+    echo_planar: bool,
 }
 
 impl Measured {
@@ -52,7 +53,8 @@ impl Measured {
             centre_partition: image().next().map_or(0, |block| usize::from(block.centre_partition)),
             slices: range(|block| block.counters.slice),
             repetitions: range(|block| block.counters.repetition),
-            reversed: image().any(|block| block.flags().contains(Flags::REVERSE)),
+            echo_planar: image().any(|block| block.flags().contains(Flags::REVERSE))
+                && blocks.iter().any(|block| block.flags().contains(Flags::PHASE_CORRECTION)),
         }
     }
 }
@@ -181,7 +183,7 @@ fn encoding(out: &mut Xml, texts: &Texts, measured: &Measured, notes: &mut Vec<S
     let trajectory = match texts.number("sKSpace.ucTrajectory") {
         Some(2.0) => "radial",
         Some(4.0) => "spiral",
-        None | Some(1.0) if ramps.is_some() || measured.reversed => "epi",
+        None | Some(1.0) if ramps.is_some() || measured.echo_planar => "epi",
         None | Some(1.0) => "cartesian",
         _ => "other",
     };

@@ -7,7 +7,6 @@ use ndarray::{ArcArray1, ArcArray2, s};
 use rayon::prelude::*;
 use rayspin_core::{C32, Monitor, all_finite};
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
-use rayspin_scan::mri::corrections::Sources;
 use rayspin_scan::mri::{Acquisition, AcquisitionHead, Label, Scan, ScanHeader, SlicePlace, SlicePlaces};
 
 use super::block::{Block, Blocks, bit};
@@ -25,7 +24,6 @@ const BATCH: u64 = 32 << 20;
 /// A measurement whose header and heads are read.
 pub(super) struct Reader {
     file: TwixFile,
-    number: usize,
     header: ScanHeader,
     readouts: Vec<Block>,
     dwell: Dwell,
@@ -52,11 +50,14 @@ impl Reader {
         let mut notes = Vec::new();
         if count > 1 && name.is_none() {
             notes.push(format!(
-                "the file holds {count} measurements, and the last one is read ({}:1 is the first)",
+                "the file holds {count} measurements, and the last one is read ({}:1 is the first); noise of the others is not used",
                 path.file_name().unwrap_or_default().to_string_lossy()
             ));
         }
-        notes.extend(measurement.note.clone());
+        // A measurement that is cut short breaks off, too.
+        if blocks.broken_off.is_none() {
+            notes.extend(measurement.note.clone());
+        }
         say(&blocks, &texts, &mut notes);
         expect_coils(path, &blocks.readouts)?;
         let xml = header::xml(&texts, &blocks.readouts, &mut notes);
@@ -72,7 +73,8 @@ impl Reader {
             }
         }
         let dwell = Dwell::of(&texts, file.generation == Generation::Vb);
-        Ok(Self { number: index + 1, header, readouts: blocks.readouts, dwell, slices, notes, file })
+        let reader = Self { header, readouts: blocks.readouts, dwell, slices, notes, file };
+        Ok(reader.with_repairs_said())
     }
 
     /// The size of a readout in memory, bytes.
@@ -84,26 +86,38 @@ impl Reader {
         Label::of(0, &block.counters)
     }
 
-    /// Where a readout's slice lies: as its head states it, else as the protocol does.
+    /// Where a readout's slice lies: position and directions as its head states them, else as the protocol
+    /// does.
     fn slice_place(&self, block: &Block) -> SlicePlace {
-        let stated = geometry::of_quaternion(block.quaternion);
-        let finite = block.position.iter().all(|part| part.is_finite());
-        match (stated, self.slices.get(&block.counters.slice)) {
-            (Some(directions), _) if finite => SlicePlace { position: block.position, directions },
-            (_, Some(slice)) => SlicePlace { position: slice.position, directions: slice.directions },
-            _ => SlicePlace::default(),
+        let own = self.slices.get(&block.counters.slice);
+        let SlicePlace { position, directions } = own.map_or_else(SlicePlace::default, |slice| SlicePlace {
+            position: slice.position,
+            directions: slice.directions,
+        });
+        SlicePlace {
+            position: if block.states_position() { block.position } else { position },
+            directions: geometry::of_quaternion(block.quaternion).unwrap_or(directions),
         }
     }
 
-    fn discard(block: &Block) -> [usize; 2] {
-        let [before, behind] = block.discard.map(usize::from);
-        if before + behind >= usize::from(block.samples) { [0, 0] } else { [before, behind] }
+    /// With notes on image readouts whose heads state no place.
+    fn with_repairs_said(mut self) -> Self {
+        let images = || self.readouts.iter().filter(|block| block.flags().is_image());
+        let positions = images().filter(|block| !block.states_position()).count();
+        let directions = images().filter(|block| geometry::of_quaternion(block.quaternion).is_none()).count();
+        for (count, what) in [(positions, "position"), (directions, "directions")] {
+            if count > 0 {
+                self.notes
+                    .push(format!("{count} readouts state no {what} that can be, and have the protocol's"));
+            }
+        }
+        self
     }
 
     fn acquisition(&self, block: &Block, data: ArcArray2<C32>) -> Acquisition {
         let place = self.slice_place(block);
         let [read_dir, phase_dir, slice_dir] = place.directions;
-        let [discard_pre, discard_post] = Self::discard(block);
+        let [discard_pre, discard_post] = block.discard.map(usize::from);
         Acquisition {
             flags: block.flags(),
             counters: block.counters,
@@ -227,7 +241,7 @@ fn say(blocks: &Blocks, texts: &Texts, notes: &mut Vec<String>) {
     }
     let physiology = blocks.physiology;
     if physiology > 0 {
-        notes.push(format!("{physiology} block{} of physiology are passed over", plural(physiology)));
+        notes.push(format!("physiology ({physiology} block{}) is passed over", plural(physiology)));
     }
     let with =
         |bit: u32| blocks.readouts.iter().filter(|block| block.flags().is_image() && block.has(bit)).count();
@@ -263,7 +277,6 @@ impl ScanReader for Reader {
         }
         let resident = self.readouts.iter().map(Self::resident).fold(0, u64::saturating_add);
         Contents {
-            group: self.number.to_string(),
             header: self.header.clone(),
             acquisitions: self.readouts.len(),
             memory_bytes: resident.saturating_add(self.memory_bytes()),
@@ -335,14 +348,8 @@ impl ScanReader for Reader {
         Some(Scan { header: self.header.clone(), acquisitions, notes: self.notes.clone() })
     }
 
-    fn into_scan(self: Box<Self>, only: Option<Label>, monitor: &Monitor<'_>) -> Result<Scan> {
-        let wanted = self.readouts.iter().enumerate();
-        let wanted: Vec<usize> = wanted
-            .filter(|(_, block)| {
-                only.is_none_or(|image| Sources::all().serve(block.flags(), Self::label(block), image))
-            })
-            .map(|(number, _)| number)
-            .collect();
+    fn into_scan(self: Box<Self>, monitor: &Monitor<'_>) -> Result<Scan> {
+        let wanted: Vec<usize> = (0..self.readouts.len()).collect();
         let bytes = wanted.iter().map(|number| Self::resident(&self.readouts[*number]));
         expect_memory("readouts", bytes.fold(0, u64::saturating_add))
             .map_err(|error| Error::core(&self.file.path, error))?;

@@ -67,7 +67,7 @@ fn both_generations_give_the_same_scan() {
         // A head without a quaternion: as the protocol has it.
         assert_eq!(noise.position, [0.0, 12.5, 0.0]);
         assert!(near(noise.read_dir, [1.0, 0.0, 0.0]));
-        assert_eq!(scan.notes, ["1 block of physiology are passed over"]);
+        assert_eq!(scan.notes, ["physiology (1 block) is passed over"]);
     }
     let [vb, ve] = scans;
     let header = &ve.header;
@@ -109,6 +109,7 @@ fn the_bits_of_a_head_become_flags() {
         (1 << 28 | 1 << 29, Flags::FIRST_IN_SLICE.with(Flags::LAST_IN_SLICE), true),
         (1 << 35, Flags::SURFACE_COIL_CORRECTION, false),
         (1 << 38, Flags::CALIBRATION, false),
+        (1 << 38 | 1 << 22 | 1 << 23, Flags::CALIBRATION, false),
         (1 << 39, Flags::PHASE_CORRECTION, false),
         (1 << 51, Flags::DUMMY, false),
         (1 << 55, Flags::EVENLY_SAMPLED, true),
@@ -181,8 +182,58 @@ fn heads_alone_tell_what_a_file_holds() {
     assert!(some.iter().all(|(number, readout)| scan.acquisitions[*number] == *readout));
     let label = scan.frames().unwrap().labels().next().unwrap();
     assert!(reader.contents().images.contains_key(&label));
-    // An image needs its lines, its references and the noise.
-    assert_eq!(reader.into_scan(Some(label), &monitor).unwrap().acquisitions.len(), 10);
+    assert_eq!(reader.into_scan(&monitor).unwrap().acquisitions, scan.acquisitions);
+}
+
+#[test]
+fn heads_that_cannot_be_right_are_said_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |change: &dyn Fn(&mut Readout)| {
+        let mut parts = parts();
+        for part in parts
+            .iter_mut()
+            .filter(|part| matches!(part, Part::Readout(readout) if readout.mask >> 3 & 1 == 1))
+        {
+            let Part::Readout(readout) = part else { continue };
+            change(readout);
+        }
+        put(folder.path(), "a.dat", &made(&parts, "", true))
+    };
+    // More samples are discarded than there are.
+    let scan = read(&with(&|readout| readout.cut = [8, 0])).unwrap();
+    let frames = scan.frames().unwrap();
+    let label = frames.labels().next().unwrap();
+    let error = frames.assemble(label, &Default::default(), &mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("discard_pre and discard_post"), "{error}");
+    // A broken quaternion leaves the position, and a broken position the directions.
+    let scan = read(&with(&|readout| readout.quaternion = [2.0; 4])).unwrap();
+    assert_eq!(scan.acquisitions[5].position, [1.0, -2.0, 3.5]);
+    assert!(
+        scan.notes.iter().any(|note| note.contains("6 readouts state no directions")),
+        "{:?}",
+        scan.notes
+    );
+    let scan = read(&with(&|readout| readout.position[1] = f32::NAN)).unwrap();
+    assert_eq!(scan.acquisitions[5].position, [0.0, 12.5, 0.0]);
+    assert!(scan.notes.iter().any(|note| note.contains("6 readouts state no position")), "{:?}", scan.notes);
+    // Physiology alone is no scan.
+    let alone = made(&[Part::Physiology(64), Part::End], "", true);
+    assert!(refused(&put(folder.path(), "a.dat", &alone)).contains("at least one"));
+}
+
+/// Marks without an end are looked at in a stretch alone: a header of megabytes is read at once.
+#[test]
+fn marks_without_an_end_cost_no_more_than_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let marks = "<ParamLong.\"iNoOfFourierColumns\">{<a>{".repeat(1 << 16);
+    let texts = samples::texts("");
+    let texts: Vec<(&str, String)> = texts
+        .into_iter()
+        .map(|(name, text)| (name, if name == "Meas" { marks.clone() } else { text }))
+        .collect();
+    let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let bytes = file(&[("small", measurement(&texts, &parts(), true))], |length| length as u64);
+    assert_eq!(read(&put(folder.path(), "a.dat", &bytes)).unwrap().acquisitions.len(), 10);
 }
 
 #[test]

@@ -136,9 +136,12 @@ fn values(text: &str) -> BTreeMap<String, String> {
 
 /// The values of a parameter of an XProtocol, from the first place that states any.
 fn parameter(text: &str, name: &str) -> Vec<String> {
+    /// Places that are looked at: a hostile header may have millions.
+    const MOST: usize = 64;
     let mark = format!(".\"{name}\">");
     let mut rest = text;
-    while let Some(place) = rest.find(&mark) {
+    for _ in 0..MOST {
+        let Some(place) = rest.find(&mark) else { break };
         let (before, behind) = (&rest[..place], &rest[place + mark.len()..]);
         rest = behind;
         let kind = before.rsplit('<').next().unwrap_or_default();
@@ -155,9 +158,11 @@ fn parameter(text: &str, name: &str) -> Vec<String> {
 
 /// The values up to the closing brace, without the hints before them.
 fn listed(text: &str) -> Vec<String> {
-    /// Values of a parameter at most.
+    /// Values of a parameter at most, and bytes that may hold them.
     const MOST: usize = 4096;
-    let (mut out, mut rest) = (Vec::new(), text.trim_start());
+    const LONGEST: usize = 1 << 16;
+    let end = (0..=LONGEST.min(text.len())).rfind(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let (mut out, mut rest) = (Vec::new(), text[..end].trim_start());
     while out.len() < MOST {
         let Some(first) = rest.chars().next() else { break };
         let (value, behind) = match first {

@@ -137,7 +137,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     let fits = memory.is_none_or(|limit| process + contents.memory_bytes <= limit)
         && cpu::expect_memory(path.display(), contents.memory_bytes).is_ok();
     if whole && fits {
-        let mut scan = reader.into_scan(None, monitor)?;
+        let mut scan = reader.into_scan(monitor)?;
         let mut assumed = Vec::new();
         let frame = scan.frames().and_then(|index| index.assemble(largest, frames, &mut assumed));
         let frame = Box::new(frame.map_err(of_file)?);

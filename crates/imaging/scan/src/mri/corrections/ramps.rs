@@ -3,13 +3,14 @@
 //!
 //! ```text
 //! A(t) = ∫₀ᵗ g,   t_s = delay + (s + ½) · dwell,   k_s = (A(t_s) − A(T/2)) / Δ,   Δ = (A(end) − A(start)) / n
-//! d ← D(u, k) [D(k, k) + λ² I]⁻¹ (d · e^{+i2π x₀ (k_s − κ_s)}),   D(u, k) = sinc(u − k),   u_j = j − (n − 1)/2
+//! d ← D(u, k) [D(k, k) + λ² I]⁻¹ (d · e^{+i2π x₀ (k_s − κ_s)}),   D(u, k) = sinc(u − k),   u_j = j − n/2
 //! ```
 //!
 //! g is the gradient over its full strength, T its duration, and n the samples of a readout. k counts cycles
 //! per encoded field of view. D is the covariance of the samples of an object that fills this field of view
-//! evenly, so the result is the best linear estimate of even samples, with noise of a variance λ². Samples of
-//! a reversed readout have the same places in the order of time.
+//! evenly, so the result is the best linear estimate of even samples, with noise of a variance λ². Discarded
+//! samples take no part. Even samples that the kept ones do not cover were not measured. Samples of a
+//! reversed readout have the same places in the order of time; j counts in the direction in which k rises.
 //!
 //! The receiver's frequency puts the slice's centre x₀ (in encoded fields of view) into the middle of the
 //! image, as if the gradient were at full strength all the time: κ_s = (s − (n − 1)/2) · dwell / Δ. The
@@ -19,7 +20,9 @@
 //! nonequidistant k-space sampling*, Magn Reson Med 23:311, 1992.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::f64::consts::{FRAC_PI_2, PI, TAU};
+use std::ops::Range;
 
 use ndarray::Array2;
 use rayon::prelude::*;
@@ -33,6 +36,8 @@ use crate::mri::raw::{Encoding, Flags, RampShape, Ramps, is_known, note};
 /// The variance of noise that is reckoned with, as a part of the samples' own. Over objects that fill the
 /// image, errors are smallest from 1e-4 to 1e-3.
 const NOISE: f64 = 1e-3;
+/// Fields of view off the centre from which on the phase of the receiver's frequency is told.
+const OFF_CENTRE: f64 = 0.02;
 /// Samples of a readout at most: the matrix of all pairs of them is factored.
 const MOST: usize = 2048;
 
@@ -85,11 +90,8 @@ impl Correction for Ramp {
             return Ok(());
         };
         let Readouts { encoding, each, references, .. } = readouts;
-        let on_ramps = |readout: &Readout<'_>| {
-            readout.trajectory.is_none()
-                && readout.data.ncols() == ramps.samples
-                && !readout.flags.contains(Flags::EVENLY_SAMPLED)
-        };
+        say_even(each, &ramps, notes);
+        let on_ramps = |readout: &Readout<'_>| stands(readout, &ramps) == Stands::OnRamps;
         let mut sampled: Vec<&mut Readout<'_>> =
             each.iter_mut().chain(references).filter(|readout| on_ramps(readout)).collect();
         if sampled.is_empty() {
@@ -106,24 +108,80 @@ impl Correction for Ramp {
             );
             return Ok(());
         };
-        let matrix = places.matrix()?;
-        let turns: BTreeMap<[u32; 3], Vec<C32>> = sampled
-            .iter()
-            .map(|readout| {
-                let position = readout.position.map(f32::to_bits);
-                (position, places.turns(off_centre(readout, encoding)))
-            })
-            .collect();
+        let mut evens: BTreeMap<(usize, usize, bool), Evens> = BTreeMap::new();
+        let mut turns: BTreeMap<u64, Vec<C32>> = BTreeMap::new();
+        for readout in &sampled {
+            if let Entry::Vacant(entry) = evens.entry(form(readout)) {
+                entry.insert(places.evens(readout.kept.clone(), readout.reversed)?);
+            }
+            let off = off_centre(readout, encoding);
+            turns.entry(off.to_bits()).or_insert_with(|| places.turns(off));
+        }
         sampled.par_iter_mut().for_each(|readout| {
-            let position = readout.position.map(f32::to_bits);
-            if let Some(turns) = turns.get(&position) {
-                apply(readout, &matrix, turns);
+            let off = off_centre(readout, encoding).to_bits();
+            if let (Some(evens), Some(turns)) = (evens.get(&form(readout)), turns.get(&off)) {
+                apply(readout, evens, turns);
             }
         });
         let text = "samples on the ramps of the readout gradient are interpolated to even places (`--ramp-sampling none` leaves them)";
         note(notes, text);
+        let farthest = turns.keys().map(|off| f64::from_bits(*off).abs()).fold(0.0, f64::max);
+        if farthest > OFF_CENTRE {
+            let distance = farthest * encoding.encoded.fov_mm[0];
+            let text = format!(
+                "slices lie up to {distance:.0} mm off the centre along the readout: the phase that the receiver's frequency adds on ramps is taken off, with the sign that the header's directions give"
+            );
+            note(notes, &text);
+        }
         Ok(())
     }
+}
+
+/// How the samples of a readout lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    OnRamps,
+    /// The readout has another number of samples than the header's ramps.
+    OtherSamples,
+    /// The sequence marks the readout as even.
+    MarkedEven,
+    /// Along a trajectory.
+    Trajectory,
+}
+
+fn stands(readout: &Readout<'_>, ramps: &Ramps) -> Stands {
+    if readout.trajectory.is_some() {
+        Stands::Trajectory
+    } else if readout.flags.contains(Flags::EVENLY_SAMPLED) {
+        Stands::MarkedEven
+    } else if readout.data.ncols() != ramps.samples {
+        Stands::OtherSamples
+    } else {
+        Stands::OnRamps
+    }
+}
+
+/// Says which readouts of an image are taken as even though the header states ramps.
+fn say_even(readouts: &[Readout<'_>], ramps: &Ramps, notes: &mut Vec<String>) {
+    let count = |wanted| readouts.iter().filter(|readout| stands(readout, ramps) == wanted).count();
+    let (other, marked) = (count(Stands::OtherSamples), count(Stands::MarkedEven));
+    if other > 0 {
+        note(
+            notes,
+            &format!(
+                "the header's ramps of the readout gradient are for {} samples: {other} readouts of another number are taken as even",
+                ramps.samples
+            ),
+        );
+    }
+    if marked > 0 {
+        note(notes, &format!("{marked} readouts are marked as evenly sampled, and stay as they are"));
+    }
+}
+
+/// Readouts of one form have the same weights: the samples that are kept, and the direction.
+fn form(readout: &Readout<'_>) -> (usize, usize, bool) {
+    (readout.kept.start, readout.kept.end, readout.reversed)
 }
 
 /// The place of a readout's slice along the readout, in encoded fields of view.
@@ -134,16 +192,26 @@ fn off_centre(readout: &Readout<'_>, encoding: &Encoding) -> f64 {
     if is_known(fov) && along.is_finite() { along / fov } else { 0.0 }
 }
 
-/// Interpolates the samples of all coils.
-fn apply(readout: &mut Readout<'_>, matrix: &Array2<f32>, turns: &[C32]) {
-    let reversed = readout.reversed;
+/// Interpolates the kept samples of all coils. The centre of k-space is then the middle sample.
+fn apply(readout: &mut Readout<'_>, evens: &Evens, turns: &[C32]) {
+    let (kept, reversed) = (readout.kept.clone(), readout.reversed);
     let turned = |(value, turn): (&C32, &C32)| value * if reversed { turn.conj() } else { *turn };
     for mut row in readout.change().data.rows_mut() {
-        let samples: Vec<C32> = row.iter().zip(turns).map(turned).collect();
-        for (value, weights) in row.iter_mut().zip(matrix.rows()) {
+        let samples: Vec<C32> = row.iter().zip(turns).skip(kept.start).take(kept.len()).map(turned).collect();
+        for (value, weights) in row.iter_mut().zip(evens.weights.rows()) {
             *value = weights.iter().zip(&samples).map(|(weight, sample)| sample * *weight).sum();
         }
     }
+    readout.centre = readout.data.ncols() / 2;
+    readout.kept = evens.measured.clone();
+}
+
+/// How even samples are made of those that are kept.
+struct Evens {
+    /// `[even, kept sample]`.
+    weights: Array2<f32>,
+    /// The even samples that the kept ones cover.
+    measured: Range<usize>,
 }
 
 /// Where samples lie in k-space.
@@ -182,26 +250,34 @@ impl Places {
         Some(Self { k, receiver })
     }
 
-    /// Even samples `[even, sample]`.
+    /// Even samples of a readout whose samples `kept` carry signal. The middle sample of n, n/2 in the
+    /// direction in which k rises, lies at the centre of k-space.
     ///
-    /// Errors: places that coincide so that no matrix is found.
-    fn matrix(&self) -> Result<Array2<f32>> {
+    /// Errors: places that coincide so that no weights are found.
+    fn evens(&self, kept: Range<usize>, reversed: bool) -> Result<Evens> {
         let n = self.k.len();
-        let covariance = Array2::from_shape_fn((n, n), |(a, b)| {
-            C64::from(sinc(self.k[a] - self.k[b]) + if a == b { NOISE } else { 0.0 })
+        let middle = if reversed { n - 1 - n / 2 } else { n / 2 };
+        let place = |even: usize| even as f64 - middle as f64;
+        let k = self.k.get(kept).unwrap_or_default();
+        let covariance = Array2::from_shape_fn((k.len(), k.len()), |(a, b)| {
+            C64::from(sinc(k[a] - k[b]) + if a == b { NOISE } else { 0.0 })
         });
         let factor = cholesky("samples on ramps", covariance.view())?;
         let rows: Vec<Vec<f32>> = (0..n)
             .into_par_iter()
             .map(|even| {
-                let place = even as f64 - (n - 1) as f64 / 2.0;
-                let mut row: Vec<C64> = self.k.iter().map(|k| C64::from(sinc(place - k))).collect();
+                let mut row: Vec<C64> = k.iter().map(|k| C64::from(sinc(place(even) - k))).collect();
                 solve(factor.view(), &mut row);
                 row.iter().map(|weight| weight.re as f32).collect()
             })
             .collect();
-        Array2::from_shape_vec((n, n), rows.concat())
-            .map_err(|error| Error::value("samples on ramps", "a square matrix", error))
+        let weights = Array2::from_shape_vec((n, k.len()), rows.concat())
+            .map_err(|error| Error::value("samples on ramps", "a matrix of weights", error))?;
+        let [first, last] = [k.first(), k.last()].map(|end| end.copied().unwrap_or_default());
+        let covered = |even: &usize| place(*even) >= first - 0.5 && place(*even) <= last + 0.5;
+        let start = (0..n).find(covered).unwrap_or(n);
+        let end = (0..n).rfind(covered).map_or(start, |even| even + 1);
+        Ok(Evens { weights, measured: start..end })
     }
 
     /// What samples of a forward readout are multiplied by where the slice lies `off` fields of view off the
@@ -278,23 +354,49 @@ mod tests {
         };
         for shape in [RampShape::Trapezoid, RampShape::Sinusoid] {
             let places = Places::of(&ramps(shape)).unwrap();
-            let (n, matrix) = (places.k.len(), places.matrix().unwrap());
-            let measured: Vec<C64> = places.k.iter().map(|k| signal(*k)).collect();
-            let (mut off, mut raw, mut energy) = (0.0, 0.0, 0.0);
-            for (even, weights) in matrix.rows().into_iter().enumerate() {
-                let wanted = signal(even as f64 - (n - 1) as f64 / 2.0);
-                let estimate: C64 = weights.iter().zip(&measured).map(|(w, d)| d * f64::from(*w)).sum();
-                off += (estimate - wanted).norm_sqr();
-                raw += (measured[even] - wanted).norm_sqr();
-                energy += wanted.norm_sqr();
+            let (n, measured) = (places.k.len(), places.k.iter().map(|k| signal(*k)).collect::<Vec<C64>>());
+            for (kept, reversed) in [(0..n, false), (0..n, true), (9..n - 4, false)] {
+                let middle = if reversed { n / 2 - 1 } else { n / 2 };
+                let evens = places.evens(kept.clone(), reversed).unwrap();
+                let (mut off, mut raw, mut energy) = (0.0, 0.0, 0.0);
+                for even in evens.measured.clone() {
+                    let wanted = signal(even as f64 - middle as f64);
+                    let weights = evens.weights.row(even);
+                    let samples = weights.iter().zip(&measured[kept.clone()]);
+                    let estimate: C64 = samples.map(|(w, d)| d * f64::from(*w)).sum();
+                    off += (estimate - wanted).norm_sqr();
+                    raw += (measured[even] - wanted).norm_sqr();
+                    energy += wanted.norm_sqr();
+                }
+                let case = format!("{shape:?} {kept:?} {reversed}");
+                assert!(
+                    off < 1e-5 * energy && raw > 0.01 * energy,
+                    "{case}: {} {}",
+                    off / energy,
+                    raw / energy
+                );
+                // Discarded samples on ramps cover fewer even ones.
+                let lost = n - evens.measured.len();
+                assert!(if kept.len() == n { lost <= 1 } else { (3..13).contains(&lost) }, "{case}: {lost}");
             }
-            assert!(
-                off < 1e-5 * energy && raw > 0.01 * energy,
-                "{shape:?}: {} {}",
-                off / energy,
-                raw / energy
-            );
         }
+    }
+
+    /// The echo of an asymmetric window lies at the middle even sample. The first places were not measured.
+    #[test]
+    fn the_centre_is_the_middle_sample_of_any_window() {
+        let window = Ramps { delay_us: 200.0, sampling_us: 328.0, ..ramps(RampShape::Trapezoid) };
+        let places = Places::of(&window).unwrap();
+        let n = places.k.len();
+        let echo: Vec<C64> = places.k.iter().map(|k| C64::from((-(0.05 * k).powi(2)).exp())).collect();
+        let evens = places.evens(0..n, false).unwrap();
+        let at = |even: usize| -> f64 {
+            evens.weights.row(even).iter().zip(&echo).map(|(w, d)| d.re * f64::from(*w)).sum()
+        };
+        let measured = evens.measured.clone();
+        let peak = measured.clone().max_by(|a, b| at(*a).total_cmp(&at(*b)));
+        assert_eq!(peak, Some(n / 2));
+        assert!(measured.start > n / 8 && measured.end == n, "{measured:?}");
     }
 
     /// A scan of two directions whose slice lies off the centre. Its samples are even, or lie on ramps.
@@ -302,15 +404,15 @@ mod tests {
         const LINES: u16 = 8;
         let (n, off) = (160, 0.03);
         let places = Places::of(&self::ramps(RampShape::Trapezoid)).unwrap();
-        let even: Vec<f64> = (0..n).map(|s| s as f64 - (n - 1) as f64 / 2.0).collect();
+        let even = |s: usize, reversed: bool| s as f64 - if reversed { n - 1 - n / 2 } else { n / 2 } as f64;
         let on_ramps = ramps.is_some();
         let signal = |k: f64| C64::from_polar((-(0.05 * k).powi(2)).exp(), 0.3 * k);
         let line = |line: u16| {
             let reversed = line % 2 == 1;
             let direction = if reversed { -1.0 } else { 1.0 };
             let samples = (0..n).map(|s| {
-                let k = direction * if on_ramps { places.k[s] } else { even[s] };
-                let receiver = direction * if on_ramps { places.receiver[s] } else { even[s] };
+                let k = direction * if on_ramps { places.k[s] } else { even(s, reversed) };
+                let receiver = if on_ramps { direction * places.receiver[s] } else { k };
                 let value =
                     signal(k) * C64::from_polar(1.0 / f64::from(1 + line), TAU * off * (receiver - k));
                 C32::new(value.re as f32, value.im as f32)
@@ -370,9 +472,28 @@ mod tests {
         assert!(apart(&left, &wanted) > 0.05, "{}", apart(&left, &wanted));
         // Readouts that are marked as even, and readouts of another number of samples, stay as they are.
         let even = scan(Some(ramps(RampShape::Trapezoid)), Flags::EVENLY_SAMPLED);
-        assert_eq!(grid(&even, "regrid").0, left);
         let others = scan(Some(Ramps { samples: 128, ..ramps(RampShape::Trapezoid) }), Flags::default());
-        assert_eq!(grid(&others, "regrid").0, left);
+        for (scan, word) in [(even, "marked as evenly sampled"), (others, "are for 128 samples: 8 readouts")]
+        {
+            let (stay, notes) = grid(&scan, "regrid");
+            assert_eq!(stay, left);
+            assert!(notes.iter().any(|note| note.contains(word)), "{notes:?}");
+        }
+        // Garbage in samples that are discarded reaches no even sample.
+        let discarding = |garbage: C32| {
+            let mut scan = scan(Some(ramps(RampShape::Trapezoid)), Flags::default());
+            for readout in &mut scan.acquisitions {
+                (readout.discard_pre, readout.discard_post) = (6, 4);
+                let mut data = readout.data.to_owned();
+                data.slice_mut(ndarray::s![.., ..6]).fill(garbage);
+                data.slice_mut(ndarray::s![.., 156..]).fill(garbage);
+                readout.data = data.into_shared();
+            }
+            grid(&scan, "regrid").0
+        };
+        let clean = discarding(C32::new(0.0, 0.0));
+        assert_eq!(discarding(C32::new(1e3, -1e3)), clean);
+        assert!(apart(&clean, &wanted) < 5e-3, "{}", apart(&clean, &wanted));
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Description {
         // Where heads tell what a file holds, only the samples of the first image are read.
         let (scan, reader) = match reader.without_samples() {
             Some(heads) => (heads, Some(reader)),
-            None => (reader.into_scan(None, &monitor)?, None),
+            None => (reader.into_scan(&monitor)?, None),
         };
         let told = &mut self.told;
         told.scan = Some(ismrmrd::summarise(&scan));
