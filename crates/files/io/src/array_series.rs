@@ -22,8 +22,8 @@ use crate::{Error, Result};
 /// The images of a BART array of k-space, or of samples along a trajectory: read from the file one at a time.
 ///
 /// Each has the label that it would have in a scan with a header: TE counts contrasts, TIME repetitions,
-/// TIME2 cardiac phases and SLICE slices. [`ScanOptions::echoes_in_time`] makes TE count repetitions. Slices
-/// lie side by side along z, in a field of view that [`ScanOptions::fov_mm`] states.
+/// TIME2 cardiac phases and SLICE slices. Slices lie side by side along z, in a field
+/// of view that [`ScanOptions::fov_mm`] states.
 ///
 /// ```
 /// use ndarray::{ArrayD, IxDyn};
@@ -92,18 +92,10 @@ impl ArraySeries {
         beyond: Beyond,
     ) -> Result<Self> {
         let mut notes = Vec::new();
-        let images = if options.echoes_in_time { images.with_echoes_in_time() } else { images };
-        if images.has_echoes_in_time() {
-            notes.push("TE counts the images of the series".to_owned());
-        }
         let along = match &options.trajectory {
             None => None,
             Some(file) => {
                 let of_points = images_of(file)?;
-                let of_points = match images.has_echoes_in_time() {
-                    true => of_points.map(Images::with_echoes_in_time),
-                    false => of_points,
-                };
                 if let Some(of_points) = &of_points {
                     of_points.expect_to_fit(&images)?;
                 }
@@ -140,8 +132,8 @@ impl ArraySeries {
         summary
     }
 
-    /// Where the axes of the images of some labels go, written as one BART array: slices along SLICE,
-    /// repetitions along the dimension that counts them.
+    /// Where the axes of the images of some labels go, written as one BART array: slices along SLICE, volumes
+    /// along the dimensions that count them.
     pub fn layout(&self, labels: &[Label]) -> Layout {
         self.images.layout(labels, self.along.is_some())
     }
@@ -391,14 +383,14 @@ impl ArraySource {
         &self.labels
     }
 
-    /// Slices of each repetition.
+    /// Slices of each volume.
     pub fn slices(&self) -> usize {
-        let first = self.labels.first().map(|label| label.repetition);
-        self.labels.iter().take_while(|label| Some(label.repetition) == first).count()
+        let first = self.labels.first().map(Label::volume);
+        self.labels.iter().take_while(|label| Some(label.volume()) == first).count()
     }
 
-    /// Repetitions.
-    pub fn repetitions(&self) -> usize {
+    /// Volumes: repetitions, contrasts and cardiac phases.
+    pub fn volumes(&self) -> usize {
         self.labels.len() / self.slices().max(1)
     }
 

@@ -36,7 +36,7 @@ use crate::{ArrayFrame, ArraySeries};
 /// };
 /// let window = Window { readouts: 10, stride: 5, frames: None };
 /// let windows = ArrayWindows::of_frame(*array, &window, None)?;
-/// assert_eq!(windows.repetitions(), 5); // spokes 0–9, 5–14, … 20–29
+/// assert_eq!(windows.volumes(), 5); // spokes 0–9, 5–14, … 20–29
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl ArrayWindows {
     }
 
     /// Points in time.
-    pub fn repetitions(&self) -> usize {
+    pub fn volumes(&self) -> usize {
         self.count
     }
 

@@ -9,6 +9,7 @@ mod array_windows;
 mod arrays;
 pub mod atomic;
 mod bart;
+pub mod bids;
 pub mod cfl;
 pub mod data_exchange;
 mod data_files;

@@ -29,9 +29,6 @@ pub struct ScanOptions {
     pub readouts: Option<Ranges>,
     /// Whether the last column of the trajectory holds density weights, which are left out.
     pub weights: bool,
-    /// Whether the echoes of a BART array, along TE, are the images of a series where its TIME is 1. They are
-    /// contrasts else.
-    pub echoes_in_time: bool,
 }
 
 /// What a file of raw data holds.

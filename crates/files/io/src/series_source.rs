@@ -32,7 +32,7 @@ use crate::scan_reader::ScanReader;
 ///
 /// let reader = open_scan(&file, &monitor)?;
 /// let labels: Vec<Label> = scan.frames()?.labels().collect();
-/// let series = Series::of_repetitions(reader.heads(), &labels, None)?;
+/// let series = Series::of_labels(reader.heads(), &labels, None)?;
 /// let mut source = SeriesSource::new(reader, series, FrameOptions::default());
 /// let (mut repetitions, mut notes) = (Vec::new(), Vec::new());
 /// while let Some(StreamItem::Image(label, _frame)) = source.next(&mut notes, &monitor)? {
@@ -95,14 +95,14 @@ impl SeriesSource {
         &*self.reader
     }
 
-    /// Bytes of the acquisitions that are in memory at once: the acquisitions of one point in time, and what
-    /// the next adds.
+    /// Bytes of the acquisitions that are in memory at once: the acquisitions of one volume, and what the
+    /// next adds.
     pub fn held_bytes(&self) -> u64 {
         let of = |all: &BTreeSet<usize>| -> u64 {
             all.iter().map(|&index| self.series.heads()[index].bytes).sum()
         };
         let first = self.series.needed(0);
-        let images = match self.series.repetitions() {
+        let images = match self.series.volumes() {
             1 => of(&first),
             _ => of(&first.union(&self.series.needed(1)).copied().collect()),
         };
@@ -218,7 +218,7 @@ impl SeriesSource {
         Ok(())
     }
 
-    /// Reads what the images of a point in time need, before the first of them.
+    /// Reads what the images of a volume need, before the first of them.
     fn fetch_needed(&mut self, monitor: &Monitor) -> Result<()> {
         let slices = self.series.slices();
         if self.next.is_multiple_of(slices) {

@@ -1,4 +1,5 @@
 use rayspin_imaging::display::{Montage, Part, Window};
+use rayspin_scan::mri::{Label, varying};
 
 use crate::cfl::Layout;
 use crate::{NumberType, Values};
@@ -21,8 +22,34 @@ pub struct WriteOptions {
     pub repetition_time_s: Option<f64>,
     /// Where the image's axes go in a BART array. Repetitions other in number than its frames go to TIME.
     pub layout: Layout,
+    /// The volumes of an MRI scan, as the labels of their slices 0, for formats that number contrasts,
+    /// cardiac phases and sets. Without as many as the image has, volumes are repetitions.
+    pub volumes: Vec<Label>,
     /// How the picture is made, for PNG; `values` of phases or real parts decide its part.
     pub png: PngOptions,
+}
+
+impl WriteOptions {
+    /// The labels of `count` volumes.
+    pub(crate) fn labels(&self, count: usize) -> Vec<Label> {
+        match self.volumes.len() == count {
+            true => self.volumes.clone(),
+            false => {
+                let label = |index| Label {
+                    repetition: u16::try_from(index).unwrap_or(u16::MAX),
+                    ..Label::default()
+                };
+                (0..count).map(label).collect()
+            }
+        }
+    }
+
+    /// The sizes of the axes along which `count` volumes lie in order, one axis for each counter that they
+    /// differ in; one axis of all where the volumes are no full grid.
+    pub(crate) fn axes(&self, count: usize) -> Vec<usize> {
+        let axes: Vec<usize> = varying(&self.labels(count)).iter().map(|(_, values)| values.len()).collect();
+        if axes.iter().product::<usize>() == count { axes } else { vec![count] }
+    }
 }
 
 /// How an image becomes a picture.

@@ -125,8 +125,7 @@ fn of_series(scan: &Scan, frame: usize) -> (Vec<usize>, Vec<usize>) {
         bytes: 1,
     };
     let labels: Vec<Label> = scan.frames().unwrap().labels().collect();
-    let series =
-        Series::of_repetitions(scan.acquisitions.iter().map(place).collect(), &labels, None).unwrap();
+    let series = Series::of_labels(scan.acquisitions.iter().map(place).collect(), &labels, None).unwrap();
     (series.readouts(frame).to_vec(), series.calibration(frame))
 }
 

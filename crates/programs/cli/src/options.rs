@@ -90,7 +90,6 @@ fn argument<R, N>(row: &OptionRow<R, N>) -> Arg {
         Kind::Flag | Kind::Program => return arg.action(ArgAction::SetTrue),
         Kind::Number | Kind::Angle => arg.value_parser(value_parser!(f64)).allow_negative_numbers(true),
         Kind::Count => arg.value_parser(value_parser!(u64)),
-        Kind::Counter => arg.value_parser(value_parser!(u16)),
         Kind::CountOr(most) => {
             arg.value_parser(value_parser!(u64)).num_args(0..=1).default_missing_value(most.to_string())
         }
@@ -139,7 +138,6 @@ fn typed<R, N>(row: &OptionRow<R, N>, matches: &ArgMatches) -> Option<Setting> {
         Kind::Count | Kind::CountOr(_) | Kind::Bytes => {
             matches.get_one::<u64>(name).copied().map(Setting::Count)
         }
-        Kind::Counter => matches.get_one::<u16>(name).map(|&count| Setting::Count(count.into())),
         Kind::Names(names) => {
             let typed = matches.get_one::<String>(name)?;
             names.iter().find(|one| one.name == typed).map(|one| Setting::Name(one.name))

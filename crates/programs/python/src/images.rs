@@ -119,7 +119,7 @@ fn give(items: &SyncSender<Item>, stop: &AtomicBool, mut item: Item) -> Result<(
     }
 }
 
-/// The images of a scan one after another, as they are made: repetitions or windows of a series. One is held
+/// The images of a scan one after another, as they are made: the volumes of a series. One is held
 /// at a time.
 ///
 /// scan, method, device, options: as `rayspin.recon` takes them. The path of a file is read repetition by

@@ -14,6 +14,7 @@ use rayspin::job::ct::Ct;
 use rayspin::job::mri::{self as job, Input, Mri, Request};
 use rayspin::job::{ComputeTarget, Error as RunError};
 use rayspin::mri::recon::{LAMBDA, Searched, Volume};
+use rayspin::mri::scan::{Label, VOLUME_COUNTERS};
 use rayspin::run::Given as Names;
 
 use crate::ct::CtScan;
@@ -34,7 +35,7 @@ use crate::words::Call;
 /// The images of a scan and how they came about: what `rayspin.recon` returns.
 #[pyclass(frozen, module = "rayspin")]
 pub(crate) struct Reconstruction {
-    /// The image, complex64 `[z, y, x]`, or `[repetition, z, y, x]` of several.
+    /// The image, complex64 `[z, y, x]`, or `[volume, z, y, x]` of several `volumes`.
     #[pyo3(get)]
     image: Py<PyAny>,
     /// Sensitivity maps `[coil, z, y, x]`, where the method used any and `keep_maps` is true.
@@ -74,6 +75,8 @@ pub(crate) struct Reconstruction {
     layout: Layout,
     /// Whether the images are coil images, not combined.
     of_coils: bool,
+    /// The volumes, as the labels of their slices 0; none of coefficients and coil images.
+    labels: Vec<Label>,
 }
 
 /// The geometry of all slices of an image. Errors: several stacks of slices.
@@ -136,6 +139,21 @@ impl Reconstruction {
         stacks_of(py, &self.stacks)
     }
 
+    /// The volumes along the first axis of `image`, in order: a dictionary each with the scan's counters "set",
+    /// "cardiac_phase", "repetition" and "contrast". With `window` the repetitions count the windows. The list
+    /// is empty for coefficients of a basis and for coil images.
+    #[getter]
+    fn volumes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let volume = |label: &Label| {
+            let counters = PyDict::new(py);
+            for (name, counter) in VOLUME_COUNTERS {
+                counters.set_item(name.replace(' ', "_"), counter(label))?;
+            }
+            Ok(counters)
+        };
+        self.labels.iter().map(volume).collect()
+    }
+
     /// Writes `image`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any
     /// that `rayspin convert` writes.
     ///
@@ -154,7 +172,8 @@ impl Reconstruction {
                 rayspin::io::write_coil_array(&path, image.data().view(), self.layout)?;
                 return Ok(Vec::new());
             }
-            let options = WriteOptions { layout: self.layout, ..WriteOptions::default() };
+            let volumes = self.labels.clone();
+            let options = WriteOptions { layout: self.layout, volumes, ..WriteOptions::default() };
             let mut notes = rayspin::io::write_image(&path, &image, &options)?;
             if self.of_coils && !format.is_some_and(rayspin::io::Format::is_picture) {
                 notes.push("coils lie along the axis of repetitions".to_owned());
@@ -196,6 +215,8 @@ impl Remade for Reconstruction {
         parts.set_item("sources", own.sources.iter().map(|file| file.as_os_str()).collect::<Vec<_>>())?;
         parts.set_item("layout", layout_parts(&own.layout))?;
         parts.set_item("of_coils", own.of_coils)?;
+        let counters = |label: &Label| VOLUME_COUNTERS.map(|(_, counter)| counter(label));
+        parts.set_item("volumes", own.labels.iter().map(counters).collect::<Vec<_>>())?;
         Ok(parts)
     }
 
@@ -217,9 +238,15 @@ impl Remade for Reconstruction {
             sources: parts.get("sources")?,
             layout: layout_of(parts.get("layout")?)?,
             of_coils: parts.get("of_coils")?,
+            labels: parts.get::<Vec<[u16; 4]>>("volumes")?.into_iter().map(label_of).collect(),
         };
         Ok(Bound::new(parts.python(), reconstruction)?.into_any())
     }
+}
+
+/// The volume with these counters, in the order of [`VOLUME_COUNTERS`].
+fn label_of([set, phase, repetition, contrast]: [u16; 4]) -> Label {
+    Label { set, phase, repetition, contrast, ..Label::default() }
 }
 
 pub(crate) fn directions(geometry: &Geometry) -> [[f64; 3]; 3] {
@@ -244,7 +271,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// the encoding by coils and k-space. `rayspin.methods()` says what each method minimises or computes.
 ///
 /// scan: from `read_scan`, `Scan.from_arrays` or `simulate.mri`, or the path of a file, which is then read as
-///     the run needs it: repetitions and windows one after another, and image by image what does not fit
+///     the run needs it: volumes and windows one after another, and image by image what does not fit
 ///     `memory`.
 /// method: a name of `rayspin.methods()`; the one that suits the scan unless given, which `notes` say.
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
@@ -254,7 +281,7 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     `rayspin.methods()` lists them. lambda_="auto" searches for the weight whose image best predicts
 ///     samples that were held out.
 ///
-/// Returns a `Reconstruction`: `image` is complex64 `[z, y, x]`, or `[repetition, z, y, x]`, signal per field
+/// Returns a `Reconstruction`: `image` is complex64 `[z, y, x]`, or `[volume, z, y, x]`, signal per field
 /// of view.
 ///
 /// Arrays of NumPy, CuPy and torch, and lists, are copied; numbers of another precision are converted to
@@ -306,6 +333,7 @@ pub(crate) fn recon(
     let image = finished.image.ok_or_else(missing)?;
     let stacks = image.stacks();
     let image = image.into_data();
+    let of_coils = finished.options.coil_images();
     Ok(Reconstruction {
         record: record::with_notes(finished.told.recorder, &notes)?,
         stacks,
@@ -321,7 +349,8 @@ pub(crate) fn recon(
         certificates,
         sources,
         layout: finished.layout,
-        of_coils: finished.options.coil_images(),
+        of_coils,
+        labels: if of_coils || finished.options.basis.is_some() { Vec::new() } else { finished.labels },
     })
 }
 

@@ -57,7 +57,7 @@ fn setting_of<R, N>(
         Kind::CountOr(most) if value.is_instance_of::<PyBool>() => {
             return Ok(value.extract::<bool>()?.then_some(Setting::Count(most)));
         }
-        Kind::Count | Kind::Counter | Kind::CountOr(_) | Kind::Bytes => {
+        Kind::Count | Kind::CountOr(_) | Kind::Bytes => {
             let count = whole(value).map_err(|_| wrong("a whole number"))?;
             Setting::Count(counter(keyword, count)? as u64)
         }
@@ -166,7 +166,7 @@ pub(crate) fn listed<'py, T: Table>(py: Python<'py>, call: Call) -> PyResult<Bou
             Kind::Flag => ("flag", Vec::new()),
             Kind::Number | Kind::Angle => ("number", Vec::new()),
             Kind::NumberOr(word) => ("number or name", vec![word]),
-            Kind::Count | Kind::Counter | Kind::Bytes => ("count", Vec::new()),
+            Kind::Count | Kind::Bytes => ("count", Vec::new()),
             Kind::CountOr(_) => ("count or flag", Vec::new()),
             Kind::Counts(_) => ("counts", Vec::new()),
             Kind::Numbers(_) => ("numbers", Vec::new()),

@@ -29,8 +29,6 @@ pub enum Kind {
     Number,
     /// A whole number from 0.
     Count,
-    /// A number that a scan counts by, up to 65535.
-    Counter,
     /// A whole number from 0, or nothing for this one.
     CountOr(u64),
     /// Bytes of memory.

@@ -87,7 +87,7 @@ fn windows_of_a_scan_in_memory_are_those_of_the_library_and_their_plan_counts_al
     let device = Device::cpu().unwrap();
     let theirs = reconstruct_scan(&device, &scan, &selection, &frames, &options, &Monitor::silent()).unwrap();
     assert_eq!(finished.image.unwrap().data(), theirs.image.data());
-    assert_eq!(finished.repetitions, 3);
+    assert_eq!(finished.volumes, 3);
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn equal_images_are_one_coefficient_of_a_temporal_basis() {
         let basis = ("basis", Setting::Double(Arc::new(columns.into_dyn())));
         let made = finished(with(of(), &[basis, maps.clone()]).unwrap());
         let image = made.image.unwrap().into_data();
-        assert_eq!((image.shape(), made.repetitions), (&[2, 1, 20, 20][..], 2));
+        assert_eq!((image.shape(), made.volumes), (&[2, 1, 20, 20][..], 2));
         let part = |at: usize| image.index_axis(ndarray::Axis(0), at).into_owned();
         let norm = |of: &ndarray::ArrayD<C32>| of.iter().map(|v| v.norm_sqr()).sum::<f32>();
         // The phantom has more frequencies than 20 voxels, and spokes of other angles see others of them.

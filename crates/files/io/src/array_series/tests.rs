@@ -49,7 +49,7 @@ fn maps_are_learned_from_the_mean_of_the_first_lines() {
     let series = opened(&lines(), &ScanOptions::default(), folder.path());
     let labels: Vec<Label> = series.labels().collect();
     let mut source = ArraySource::new(series, labels);
-    assert_eq!((source.repetitions(), source.slices()), (4, 2));
+    assert_eq!((source.volumes(), source.slices()), (4, 2));
     let frame = source.learn_maps(&mut Vec::new()).unwrap().unwrap().clone();
     let Samples::Cartesian { kspace, .. } = frame.samples else { panic!("expected a grid") };
     // 1.5 times 42 places are 11 lines: five of each of the first two repetitions, and one of the third.

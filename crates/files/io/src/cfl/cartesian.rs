@@ -1,6 +1,8 @@
 use ndarray::{Array4, Array5, ArrayViewD, Axis, CowArray, IxDyn};
 use rayspin_core::{C32, Error, Result, format_shape};
 
+use rayspin_scan::mri::{Label, varying};
+
 use super::{DIMS, dim};
 
 /// Which image axis each of BART's dimensions is. PHS1 is y always.
@@ -115,6 +117,22 @@ impl Layout {
         let mut frames = Self::default().frames;
         frames[dim - dim::MAPS] = count;
         Self { frames, ..self }
+    }
+
+    /// The same axes for the volumes of a scan, as the labels of their slices 0: contrasts along TE, repetitions
+    /// along TIME, cardiac phases along TIME2, sets along BATCH. Volumes that are no full grid go along TIME.
+    pub fn with_volumes(self, volumes: &[Label]) -> Self {
+        let mut frames = Self::default().frames;
+        for (name, values) in varying(volumes) {
+            let place = match name {
+                "contrast" => dim::TE,
+                "cardiac phase" => dim::TIME2,
+                "set" => dim::BATCH,
+                _ => dim::TIME,
+            };
+            frames[place - dim::MAPS] = values.len();
+        }
+        Self { frames, ..self }.with_frames(volumes.len(), dim::TIME)
     }
 
     /// An array `[frame, coil, z, y, x]` in BART's order, all sixteen dimensions. Errors: `frames` that do

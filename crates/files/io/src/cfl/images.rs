@@ -11,7 +11,7 @@ use rayspin_scan::mri::Label;
 use super::{Axes, DIMS, Layout, dim, expect_size, file_pair, read_dims, values};
 use crate::{Error, Result, opening};
 
-/// The dimensions that number images.
+/// The dimensions that number contrasts, cardiac phases, repetitions and slices.
 const COUNTERS: [usize; 4] = [dim::TE, dim::TIME2, dim::TIME, dim::SLICE];
 /// Images at most: the labels of more take too much memory.
 const MOST: usize = 1 << 24;
@@ -19,13 +19,11 @@ const MOST: usize = 1 << 24;
 /// The images of an array, and where each lies in it.
 ///
 /// An image has the dimensions READ to COIL. TE counts contrasts, TIME repetitions, TIME2 cardiac phases and
-/// SLICE slices, as the labels of a scan do; echoes can count as repetitions. All other dimensions are 1.
+/// SLICE slices, as the labels of a scan do. All other dimensions are 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Images {
     path: PathBuf,
     dims: [usize; DIMS],
-    /// Whether TE counts repetitions, and TIME contrasts.
-    echoes_in_time: bool,
 }
 
 impl Images {
@@ -34,7 +32,7 @@ impl Images {
     /// Errors: as [`read`](super::read); a dimension that numbers no images and is not 1; too many images.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         let dims = read_dims(path)?;
-        let images = Self { path: path.to_owned(), dims, echoes_in_time: false };
+        let images = Self { path: path.to_owned(), dims };
         for (index, &size) in dims.iter().enumerate().skip(dim::MAPS) {
             if size > 1 && !COUNTERS.contains(&index) {
                 let hint = format!(
@@ -56,26 +54,6 @@ impl Images {
         Ok(images)
     }
 
-    /// The same images. TE counts their repetitions where TIME counts none.
-    pub(crate) fn with_echoes_in_time(self) -> Self {
-        let echoes_in_time = self.dims[dim::TE] > 1 && self.dims[dim::TIME] == 1;
-        Self { echoes_in_time, ..self }
-    }
-
-    /// Whether TE counts repetitions.
-    pub(crate) fn has_echoes_in_time(&self) -> bool {
-        self.echoes_in_time
-    }
-
-    /// The dimensions of contrasts, cardiac phases, repetitions and slices, the slowest of a scan's labels
-    /// first.
-    fn counters(&self) -> [usize; 4] {
-        match self.echoes_in_time {
-            true => [dim::TIME, dim::TIME2, dim::TE, dim::SLICE],
-            false => COUNTERS,
-        }
-    }
-
     fn refuse(&self, index: usize, expected: &str) -> Error {
         let field = format!("{} (dimension {index})", dim::NAMES[index]);
         Error::field(file_pair(&self.path).1, field, expected, self.dims[index])
@@ -89,11 +67,8 @@ impl Images {
     /// Whether one of them has the label.
     pub(crate) fn holds(&self, label: &Label) -> bool {
         let counters = [label.contrast, label.phase, label.repetition, label.slice];
-        let within = self
-            .counters()
-            .iter()
-            .zip(counters)
-            .all(|(&index, counter)| usize::from(counter) < self.dims[index]);
+        let within =
+            COUNTERS.iter().zip(counters).all(|(&index, counter)| usize::from(counter) < self.dims[index]);
         within && label.encoding == 0 && label.set == 0
     }
 
@@ -104,11 +79,11 @@ impl Images {
 
     /// Their labels, in order.
     pub(crate) fn labels(&self) -> Vec<Label> {
-        let [contrasts, phases, repetitions, slices] = self.counters().map(|index| self.dims[index]);
+        let [contrasts, phases, repetitions, slices] = COUNTERS.map(|index| self.dims[index]);
         let mut labels = Vec::with_capacity(self.count());
-        for contrast in 0..contrasts {
-            for phase in 0..phases {
-                for repetition in 0..repetitions {
+        for phase in 0..phases {
+            for repetition in 0..repetitions {
+                for contrast in 0..contrasts {
                     labels.extend((0..slices).map(|slice| Label {
                         contrast: contrast as u16,
                         phase: phase as u16,
@@ -141,9 +116,8 @@ impl Images {
     /// The number of the label's image in the file, the first fastest. A dimension of 1 serves all.
     pub(crate) fn place(&self, label: &Label) -> usize {
         let numbers = [label.contrast, label.phase, label.repetition, label.slice];
-        let counters = self.counters();
         let counter =
-            |index| counters.iter().position(|&own| own == index).map_or(0, |position| numbers[position]);
+            |index| COUNTERS.iter().position(|&own| own == index).map_or(0, |position| numbers[position]);
         (dim::MAPS..DIMS).rev().fold(0, |place, index| {
             let size = self.dims[index];
             place * size + usize::from(counter(index)).min(size - 1)
@@ -180,8 +154,8 @@ impl Images {
             .map_err(|e| Error::field(&header, "Dimensions", "a shape", e))
     }
 
-    /// Where the image axes of some of them go, when they are written as one array: slices along SLICE,
-    /// repetitions where they were.
+    /// Where the image axes of some of them go, when they are written as one array: slices along SLICE, the
+    /// others where they were.
     pub(crate) fn layout(&self, labels: &[Label], along_trajectory: bool) -> Layout {
         let distinct =
             |counter: fn(&Label) -> u16| labels.iter().map(counter).collect::<BTreeSet<u16>>().len();
@@ -191,8 +165,12 @@ impl Images {
             (_, Axes::ReadIsZ) => Axes::SliceIsZOfCut,
             _ => Axes::SliceIsZ,
         };
-        Layout { axes, ..Layout::default() }
-            .with_frames(distinct(|label| label.repetition), self.counters()[2])
+        let [contrasts, phases, repetitions, _] = COUNTERS;
+        let mut frames = Layout::default().frames;
+        frames[contrasts - dim::MAPS] = distinct(|label| label.contrast);
+        frames[phases - dim::MAPS] = distinct(|label| label.phase);
+        frames[repetitions - dim::MAPS] = distinct(|label| label.repetition);
+        Layout { axes, frames }
     }
 }
 

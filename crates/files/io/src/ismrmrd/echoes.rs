@@ -41,7 +41,8 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    pub(super) fn of(header: &ScanHeader) -> Self {
+    /// What a header states.
+    pub fn of(header: &ScanHeader) -> Self {
         let root = header.xml.as_deref().and_then(|xml| xml::parse(xml).ok());
         let parameters = root.as_ref().and_then(|root| root.child("sequenceParameters"));
         let numbers = |name: &str| {

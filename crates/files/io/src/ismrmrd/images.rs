@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::format::VolumeWriter;
 use crate::hdf5_file::{create, group, string, writing};
 use crate::{NumberType, Slices, Values};
+use rayspin_scan::mri::Label;
 
 /// Where an image series goes in a file, the numbers that it stores, and its header and attributes.
 #[derive(Debug, Clone)]
@@ -24,6 +25,9 @@ pub struct ImageOptions {
     pub series: String,
     /// The XML header of the scan that the image was made from, to go with it as it is, names included.
     pub header_xml: Option<String>,
+    /// The volumes, as the labels of their slices 0. Without as many as the image has, volumes are
+    /// repetitions.
+    pub volumes: Vec<Label>,
     /// Names and values for the image's attributes (how it was reconstructed, for example).
     pub attributes: Vec<(String, String)>,
 }
@@ -35,13 +39,14 @@ impl Default for ImageOptions {
             group: "dataset".into(),
             series: "image_0".into(),
             header_xml: None,
+            volumes: Vec::new(),
             attributes: Vec::new(),
         }
     }
 }
 
-/// Writes `image` to a new file as an ISMRMRD image series, one image a repetition: `header`, `attributes`
-/// and `data` `[repetition, channel, z, y, x]`, as the reference implementation lays them out.
+/// Writes `image` to a new file as an ISMRMRD image series, one image a volume: `header`, `attributes`
+/// and `data` `[image, channel, z, y, x]`, as the reference implementation lays them out.
 ///
 /// `position` is the position of the voxel at index n/2, as everywhere in Rayspin; lengths in mm, directions
 /// LPS.
@@ -105,7 +110,14 @@ impl ImageSeries {
         }
         let text = attributes(&options.attributes);
         let kind = kind(options.values, integers);
-        let headers = headers(path, frames, shape, geometry, kind, text.len())?;
+        let mut headers = headers(path, frames, shape, geometry, kind, text.len())?;
+        if options.volumes.len() == frames {
+            for (header, label) in headers.iter_mut().zip(&options.volumes) {
+                let Label { set, phase, repetition, contrast, .. } = *label;
+                (header.set, header.phase) = (set, phase);
+                (header.repetition, header.contrast) = (repetition, contrast);
+            }
+        }
         let pending = Pending::create(path)?;
         let fail = |e: hdf5::Error| writing(path, &e);
         let file = create(pending.path()).map_err(fail)?;

@@ -29,8 +29,9 @@ pub(crate) fn image(path: &Path, series: Option<&str>) -> Result<ImageRead> {
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
-    let options = ImageOptions { values: target.values, ..ImageOptions::default() };
     let (frames, volume) = (target.repetitions().unwrap_or(1), target.volume());
+    let volumes = target.options.labels(frames);
+    let options = ImageOptions { values: target.values, volumes, ..ImageOptions::default() };
     let geometry = target.geometry;
     let series = ImageSeries::create(target.path, frames, volume, geometry, &options, target.integers)?;
     Ok(Box::new(series))

@@ -263,6 +263,7 @@ fn image(path: &Path, what: &str, origin: Origin<'_>, header: Checked) -> Result
     {
         let (element, mut notes) = (header.element, Vec::new());
         let (data, rounded) = read_values(path, what, origin, header, Numbers::Any)?;
+        let data = as_volumes(data, &mut notes);
         let image = Image::new(data, Geometry::default()).map_err(|e| Error::core(path, e))?;
         let stored = NumberType::from(element).read(rounded, &mut notes);
         Ok(ImageRead::new(image, stored, notes))
@@ -271,6 +272,20 @@ fn image(path: &Path, what: &str, origin: Origin<'_>, header: Checked) -> Result
         true => of::<C32>(path, what, origin, header),
         false => of::<f32>(path, what, origin, header),
     }
+}
+
+/// `[volume, z, y, x]` of an array with more axes before these three.
+fn as_volumes<T: Copy>(data: ArrayD<T>, notes: &mut Vec<String>) -> ArrayD<T> {
+    let shape = data.shape().to_vec();
+    if shape.len() < 5 || shape.contains(&0) {
+        return data;
+    }
+    let (outer, volume) = shape.split_at(shape.len() - 3);
+    let count: usize = outer.iter().product();
+    notes.push(format!("the axes {} are {count} volumes, the last axis fastest", format_shape(outer)));
+    let ordered = data.as_standard_layout().into_owned();
+    let joined = ordered.into_shape_with_order(IxDyn(&[&[count], volume].concat()));
+    joined.unwrap_or(data)
 }
 
 fn open_archive(path: &Path) -> Result<ZipArchive<BufReader<File>>> {

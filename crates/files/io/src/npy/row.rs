@@ -35,7 +35,11 @@ pub(crate) fn image_of_archive(path: &Path, name: Option<&str>) -> Result<ImageR
 }
 
 pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
-    Ok(Box::new(NpySeries::create(target.path, target.shape, target.values, target.integers)?))
+    let mut shape = target.shape.to_vec();
+    if let Some(volumes) = target.repetitions() {
+        shape.splice(..1, target.options.axes(volumes));
+    }
+    Ok(Box::new(NpySeries::create(target.path, &shape, target.values, target.integers)?))
 }
 
 pub(crate) fn read(path: &Path, _: Option<&str>, numbers: Numbers) -> Result<ArrayD<C32>> {

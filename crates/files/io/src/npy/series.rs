@@ -27,7 +27,7 @@ fn header_bytes(descr: &str, shape: &[usize], longest: &[usize]) -> Vec<u8> {
     bytes
 }
 
-/// A `.npy` file in the making, `[frame, z, y, x]`, volume by volume.
+/// A `.npy` file in the making, volume by volume.
 pub(super) struct NpySeries {
     pending: Pending,
     file: BufWriter<File>,
@@ -37,7 +37,7 @@ pub(super) struct NpySeries {
 }
 
 impl NpySeries {
-    /// For an array of `shape`, `[z, y, x]` or `[frame, z, y, x]`.
+    /// For an array of `shape`: `[z, y, x]` after the axes of the volumes.
     pub(super) fn create(
         path: &Path,
         shape: &[usize],
@@ -62,8 +62,9 @@ impl VolumeWriter for NpySeries {
     fn finish(mut self: Box<Self>, path: &Path, frames: usize) -> Result<Option<String>> {
         let fail = |e| Error::write(path, e);
         let mut shape = self.shape.clone();
-        if shape.len() > 3 && shape[0] != frames {
-            shape[0] = frames;
+        let outer = shape.len().saturating_sub(3);
+        if outer > 0 && shape[..outer].iter().product::<usize>() != frames {
+            shape.splice(..outer, [frames]);
             let header = header_bytes(descr(self.values, self.integers), &shape, &self.shape);
             self.file.seek(SeekFrom::Start(0)).map_err(fail)?;
             self.file.write_all(&header).map_err(fail)?;

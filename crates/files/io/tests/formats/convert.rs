@@ -159,9 +159,18 @@ fn a_fortran_array_becomes_an_image_in_c_order() {
 fn arrays_of_another_rank_are_no_images() {
     let folder = folder();
     let path = folder.path().join("a.npy");
-    for shape in [&[][..], &[3], &[1, 2, 3, 4, 5], &[0, 3]] {
+    for shape in [&[][..], &[3], &[0, 3], &[2, 0, 3, 4, 5]] {
         rayspin_io::npy::write(&path, ArrayD::<f32>::zeros(IxDyn(shape)).view()).unwrap();
         assert!(matches!(read_image(&path), Err(Error::Core { .. })), "{shape:?}");
+    }
+    // More axes count volumes, the last one fastest; an array in Fortran order too.
+    let many = ArrayD::from_shape_fn(IxDyn(&[2, 3, 2, 4, 5]), |i| (i[0] * 3 + i[1]) as f32);
+    for view in [many.view(), many.t().to_owned().reversed_axes().view()] {
+        rayspin_io::npy::write(&path, view).unwrap();
+        let read = read_image(&path).unwrap();
+        assert!(read.notes.iter().any(|note| note.contains("2 × 3 are 6 volumes")), "{:?}", read.notes);
+        assert_eq!(read.image.data().shape(), [6, 2, 4, 5]);
+        assert_eq!(read.image.data()[[5, 1, 3, 4]].re, 5.0);
     }
 }
 

@@ -87,7 +87,7 @@ fn compare_pieces(path: &Path, reader: Reader, whole: &Result<Scan, Error>) {
         return;
     }
     let compare = Compare { path, header: &header, alone: &alone, whole };
-    if let Ok(series) = Series::of_repetitions(places.clone(), &labels, None) {
+    if let Ok(series) = Series::of_labels(places.clone(), &labels, None) {
         for maps in [false, true] {
             compare.images(&series, true, maps);
         }

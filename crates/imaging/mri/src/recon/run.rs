@@ -13,9 +13,12 @@ use super::{
     AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
 };
 use crate::encoding::{SharedMaps, joined, notes_of_joined};
-use crate::methods::{self, Kind, Value};
+use crate::methods::{self, Kind, Span, Value};
 use crate::prepare::Preparation;
-use crate::scan::{self, Frame, Label};
+use crate::scan::{self, Frame, Label, grid_of, in_time, varying};
+
+/// What coil images that are kept apart need.
+pub(super) const ONE_VOLUME: &str = "one, to keep its coil images apart (choose with `--repetition`, `--contrast`, `--cardiac-phase` or `--set`)";
 
 /// A run over the frames of a series.
 pub(super) struct SeriesRun {
@@ -24,14 +27,14 @@ pub(super) struct SeriesRun {
     options: ReconOptions,
     /// Slice counters of the whole scan, which given maps are for.
     scan_slices: Vec<u16>,
-    /// Slices of each repetition.
+    /// Slices of each volume.
     taken: usize,
-    /// What the first repetition's slice leaves for the others.
+    /// What a slice of the first volume leaves for the others.
     cache: BTreeMap<u16, SliceCache>,
     repeated: bool,
-    /// The slices of the first repetition, and where they lie.
+    /// The slices of the first volume, and where they lie.
     places: Vec<(u16, Geometry)>,
-    /// How many images came, and how far their slices lay at most from the first repetition's, in voxels.
+    /// How many images came, and how far their slices lay at most from the first volume's, in voxels.
     came: usize,
     moved: f64,
     judge: Judge,
@@ -44,7 +47,7 @@ pub(super) struct SeriesRun {
     pub(super) notes: Vec<String>,
 }
 
-/// What is the same for all repetitions of a slice.
+/// What is the same for all images of a slice.
 #[derive(Default)]
 struct SliceCache {
     maps: Option<SharedMaps>,
@@ -66,16 +69,23 @@ impl SeriesRun {
         let Frames { labels, slices, mut notes } = frames;
         options.validate()?;
         let preparation = Preparation::new(&options.prepare, &mut notes)?;
-        let (repetitions, taken) = grid_of(labels)?;
-        if repetitions > 1 && options.coil_images() {
-            let expected = "one repetition, to keep its coil images apart (choose with `--repetition`)";
-            return Err(Error::value("repetitions", expected, repetitions));
+        let (volumes, taken) = grid_of(labels)?;
+        if volumes > 1 && options.coil_images() {
+            return Err(Error::value("volumes", ONE_VOLUME, volumes));
+        }
+        if volumes > 1 && options.method.uses().span == Span::Series && !in_time(labels) {
+            let counters: Vec<String> =
+                varying(labels).iter().map(|(name, values)| format!("{} {name}s", values.len())).collect();
+            let expected = "repetitions or cardiac phases alone, because it fits one series in time (choose \
+                            with `--contrast`, `--set`, `--cardiac-phase` or `--repetition`)";
+            let what = format!("images of method {}", options.method.about().name);
+            return Err(Error::value(what, expected, counters.join(", ")));
         }
         if let Some(basis) = &options.basis {
-            basis.expect_frames(repetitions)?;
+            basis.expect_frames(volumes)?;
         }
         let mut reconstructor = Reconstructor::new(device, options.clone())?;
-        let repeated = repetitions > 1 && !options.independent && options.basis.is_none();
+        let repeated = volumes > 1 && !options.independent && options.basis.is_none();
         reconstructor.remember = repeated;
         Ok(Self {
             preparation,
@@ -103,7 +113,7 @@ impl SeriesRun {
         self.options.images_of(frames)
     }
 
-    /// Slices of each repetition.
+    /// Slices of each volume.
     pub(super) fn slices(&self) -> usize {
         self.taken
     }
@@ -279,7 +289,7 @@ impl SeriesRun {
 
     /// Maps and images of the label's slice, for the reconstructor.
     fn choose(&mut self, label: &Label, frame: &Frame) -> Result<()> {
-        // Maps of later repetitions are not asked for.
+        // Maps of later volumes are not asked for.
         self.reconstructor.options.keep_maps = self.options.keep_maps && self.maps.len() < self.taken;
         let cache = self.cache.get(&label.slice);
         self.reconstructor.cache.eigenvalue = cache.and_then(|cache| cache.eigenvalue);
@@ -343,9 +353,8 @@ impl SeriesRun {
                 true => format!("move by up to {:.2} voxels", self.moved),
                 false => "turn".to_owned(),
             };
-            let text = format!(
-                "slices {how} between repetitions: the images state the places of the first repetition"
-            );
+            let text =
+                format!("slices {how} between volumes: the images state the places of the first volume");
             self.note(vec![text]);
         }
         let maps =
@@ -363,7 +372,7 @@ impl SeriesRun {
     }
 }
 
-/// By how many voxels slices may move between repetitions unsaid.
+/// By how many voxels slices may move between volumes unsaid.
 const MOVED: f64 = 0.1;
 
 /// The method's parameters that are images, `[slice, y, x]`, cut to one slice.
@@ -383,24 +392,6 @@ fn images_of_slice(
         }
     }
     Ok(of_slice)
-}
-
-/// Repetitions and slices of labels in label order (repetition slowest), which must form a full grid.
-pub(super) fn grid_of(labels: &[Label]) -> Result<(usize, usize)> {
-    let first = labels[0].repetition;
-    let slices = labels.iter().take_while(|l| l.repetition == first).count();
-    let full = labels.len().is_multiple_of(slices)
-        && labels.chunks(slices).all(|chunk| {
-            chunk.iter().zip(labels).all(|(a, b)| a.slice == b.slice && a.repetition == chunk[0].repetition)
-        });
-    if !full {
-        return Err(Error::value(
-            "repetitions",
-            "the same slices in each (choose with `--slice` or `--repetition`)",
-            "different slices",
-        ));
-    }
-    Ok((labels.len() / slices, slices))
 }
 
 /// The maps of one slice of a two-dimensional scan, from `[coil, slice, y, x]` or `[set, coil, slice, y, x]`;

@@ -3,16 +3,18 @@ use rayspin_core::{C32, Error, Image, Monitor, Ranges, Result};
 use rayspin_device::Device;
 
 use super::judge::Judge;
-use super::run::{RunEnd, SeriesRun, as_volumes, grid_of};
+use super::run::{RunEnd, SeriesRun, as_volumes};
 use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
 use crate::corrections::measure;
 use crate::encoding::joined;
 use crate::methods::Span;
 use crate::prepare::Preparation;
-use crate::scan::{Frame, FrameIndex, FrameOptions, Label, Scan, SeriesFrames, Window};
+use crate::scan::{
+    Frame, FrameIndex, FrameOptions, Label, LabelCounter, Scan, SeriesFrames, Window, grid_of,
+};
 
-/// Which images of a scan are reconstructed. All slices and repetitions are taken unless some are named. An
-/// image file has no axes for encodings and the other counters, so one value of each is taken.
+/// Which images of a scan are reconstructed. All images of an encoding are taken unless some are named; with a
+/// window, the first contrast, cardiac phase and set unless one is named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Encoding; the first that holds images when absent.
@@ -21,12 +23,12 @@ pub struct Selection {
     pub slice: Option<Ranges>,
     /// Only these repetitions.
     pub repetition: Option<Ranges>,
-    /// Contrast (echo); the first that the scan holds when absent.
-    pub contrast: Option<u16>,
-    /// Cardiac phase; the first that the scan holds when absent.
-    pub phase: Option<u16>,
-    /// Set; the first that the scan holds when absent.
-    pub set: Option<u16>,
+    /// Only these contrasts (echoes).
+    pub contrast: Option<Ranges>,
+    /// Only these cardiac phases.
+    pub phase: Option<Ranges>,
+    /// Only these sets.
+    pub set: Option<Ranges>,
     /// One image of each window over the readouts, taken across repetitions; the scan's own images when
     /// absent.
     pub window: Option<Window>,
@@ -35,14 +37,14 @@ pub struct Selection {
 /// The images of a scan and how they came about.
 #[derive(Debug, Clone)]
 pub struct ScanImage {
-    /// `[z, y, x]`, or `[repetition, z, y, x]` when there are several; coil images that are not combined are
-    /// `[coil, z, y, x]`. Over a temporal basis the repetitions are its coefficients, in the order of its
-    /// columns. Slices that no single geometry describes are several [stacks](Image::stacks).
+    /// `[z, y, x]`, or `[volume, z, y, x]` when there are several, in the order of the labels; coil images
+    /// that are not combined are `[coil, z, y, x]`. Over a temporal basis the volumes are its coefficients, in
+    /// the order of its columns. Slices that no single geometry describes are several [stacks](Image::stacks).
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
     /// Sensitivity maps `[coil, z, y, x]`, or `[set, coil, z, y, x]`, when the method used any: of the first
-    /// repetition, or of the first readouts of each slice. They are of the scan's own coils, whatever was
+    /// volume, or of the first readouts of each slice. They are of the scan's own coils, whatever was
     /// done to these.
     pub maps: Option<ArrayD<C32>>,
     /// What was assumed, for the user to see.
@@ -54,12 +56,11 @@ pub struct ScanImage {
     pub searched: Option<Searched>,
 }
 
-/// Reconstructs the selected slices and repetitions of a scan, one frame after another; plans are reused
-/// while the trajectory stays the same. Where each of several repetitions has too few samples for maps of its
-/// own ([`MAPS_SAMPLES`](crate::scan::MAPS_SAMPLES)), the maps for all come from the first readouts of a
+/// Reconstructs the selected images of a scan, one frame after another; plans are reused while the trajectory
+/// stays the same. Where each of several volumes has too few samples for maps of its own ([`MAPS_SAMPLES`](crate::scan::MAPS_SAMPLES)), the maps for all come from the first readouts of a
 /// slice.
 ///
-/// Errors: an option out of range; a selection that the scan does not hold; repetitions with different
+/// Errors: an option out of range; a selection that the scan does not hold; volumes with different
 /// slices; whatever assembling or reconstructing a frame refuses.
 ///
 /// ```
@@ -94,7 +95,7 @@ pub fn reconstruct_scan(
     let index = scan.frames()?;
     let labels = selection.labels(&index, &mut notes)?;
     let slices = labels.first().map_or_else(Vec::new, |label| index.places().slices(label.encoding));
-    let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
+    let several = labels.iter().any(|label| label.volume() != labels[0].volume());
     let series = match several || selection.window.is_some() {
         true => Some(index.series(&labels, selection.window.as_ref(), frames.readouts.as_ref())?),
         false => None,
@@ -122,7 +123,7 @@ pub fn reconstruct_scan(
 /// The frames of a series.
 #[derive(Debug, Clone)]
 pub struct Frames<'a> {
-    /// Their labels, in the order in which they come: repetition slowest, slices by their places
+    /// Their labels, in the order in which they come: volume by volume, slices by their places
     /// ([`SlicePlaces`](crate::scan::SlicePlaces)).
     pub labels: &'a [Label],
     /// The slice counters of the whole scan in the order of their places, which given maps are for.
@@ -153,7 +154,7 @@ pub struct Frames<'a> {
 /// let mut source = |label, notes: &mut Vec<String>| index.assemble(label, &FrameOptions::default(), notes);
 /// let options = ReconOptions::of(Cartesian::default());
 /// let found = reconstruct_frames(&device, frames, &mut source, &options, &monitor)?;
-/// assert_eq!(found.image.data().shape(), [3, 1, 16, 16]); // [repetition, z, y, x]
+/// assert_eq!(found.image.data().shape(), [3, 1, 16, 16]); // [volume, z, y, x]
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 pub fn reconstruct_frames(
@@ -173,8 +174,8 @@ fn images_of(
     source: &mut dyn FnMut(Label, &mut Vec<String>) -> Result<Frame>,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
-    let (repetitions, slices) = grid_of(labels)?;
-    let images = run.images_of(repetitions);
+    let (volumes, slices) = grid_of(labels)?;
+    let images = run.images_of(volumes);
     let mut stacked = Stack::new(images * slices);
     for label in labels {
         let frame = source(*label, &mut run.notes)?;
@@ -310,20 +311,20 @@ impl Stack {
         Ok(())
     }
 
-    /// `[z, y, x]`, or `[repetition, z, y, x]` of several; coil images as they are.
-    fn finish(self, repetitions: usize) -> Result<ArrayD<C32>> {
+    /// `[z, y, x]`, or `[volume, z, y, x]` of several; coil images as they are.
+    fn finish(self, volumes: usize) -> Result<ArrayD<C32>> {
         let data = self.data.ok_or_else(|| Error::value("frames", "at least one", 0))?;
         let shape = data.shape().to_vec();
-        if repetitions == 1 {
+        if volumes == 1 {
             return Ok(data);
         }
-        data.into_shape_with_order(IxDyn(&[repetitions, shape[0] / repetitions, shape[1], shape[2]]))
-            .map_err(|_| Error::value("repetitions", "the same slices in each", "different numbers"))
+        data.into_shape_with_order(IxDyn(&[volumes, shape[0] / volumes, shape[1], shape[2]]))
+            .map_err(|_| Error::value("volumes", "the same slices in each", "different numbers"))
     }
 }
 
 impl Selection {
-    /// The frames of a scan that are selected: repetition slowest, and slices in the order of their places.
+    /// The frames of a scan that are selected, volume by volume, and slices in the order of their places.
     /// `notes` names what is left out.
     ///
     /// Errors: a counter that the scan does not hold, or counters that do not occur together.
@@ -337,10 +338,6 @@ impl Selection {
     pub fn choose(&self, labels: impl Iterator<Item = Label>, notes: &mut Vec<String>) -> Result<Vec<Label>> {
         select(labels, self, notes)
     }
-}
-
-fn among(wanted: &Option<Ranges>, counter: u16) -> bool {
-    wanted.as_ref().is_none_or(|ranges| ranges.contains(counter.into()))
 }
 
 /// The numbers in ascending order, each once.
@@ -361,70 +358,56 @@ fn select(
     }
     let lowest = present.iter().map(|l| l.encoding).min().unwrap_or_default();
     let encoding = wanted.encoding.unwrap_or(lowest);
-    let in_encoding = || present.iter().filter(|l| l.encoding == encoding);
-    let first = |counter: fn(&Label) -> u16| in_encoding().map(counter).min().unwrap_or_default();
-    let contrast = wanted.contrast.unwrap_or_else(|| first(|l| l.contrast));
-    let phase = wanted.phase.unwrap_or_else(|| first(|l| l.phase));
-    let set = wanted.set.unwrap_or_else(|| first(|l| l.set));
-    for (name, given, taken) in [
-        ("encoding", wanted.encoding.is_some(), encoding),
-        ("contrast", wanted.contrast.is_some(), contrast.into()),
-        ("cardiac phase", wanted.phase.is_some(), phase.into()),
-        ("set", wanted.set.is_some(), set.into()),
-    ] {
-        let text = format!("the scan holds no {name} 0: {taken} is reconstructed");
-        if !given && taken != 0 && !notes.contains(&text) {
+    let encodings = sorted(present.iter().map(|l| l.encoding));
+    Ranges::from(encoding).expect_among("encoding", &encodings)?;
+    let mut note = |text: String| {
+        if !notes.contains(&text) {
             notes.push(text);
         }
+    };
+    if wanted.encoding.is_none() && encoding != 0 {
+        note(format!("the scan holds no encoding 0: {encoding} is reconstructed"));
     }
-    let chosen: Vec<Label> = present
-        .iter()
-        .copied()
-        .filter(|l| {
-            l.encoding == encoding
-                && l.contrast == contrast
-                && l.phase == phase
-                && l.set == set
-                && among(&wanted.slice, l.slice)
-                && among(&wanted.repetition, l.repetition)
-        })
-        .collect();
-    type Counter = (&'static str, fn(&Label) -> usize);
-    let taken: [(Counter, usize); 4] = [
-        (("encoding", |l| l.encoding), encoding),
-        (("contrast", |l| l.contrast.into()), contrast.into()),
-        (("cardiac phase", |l| l.phase.into()), phase.into()),
-        (("set", |l| l.set.into()), set.into()),
-    ];
-    for ((name, counter), value) in taken {
-        let present = sorted(present.iter().map(counter));
-        Ranges::from(value).expect_among(name, &present)?;
-        if present.len() > 1 {
-            let option = name.replace(' ', "-");
-            let text =
-                format!("the scan holds {name} {present:?}: only {value} is reconstructed (`--{option}`)");
-            if !notes.contains(&text) {
-                notes.push(text);
-            }
-        }
+    if encodings.len() > 1 {
+        note(format!(
+            "the scan holds encoding {encodings:?}: only {encoding} is reconstructed (`--encoding`)"
+        ));
     }
-    let chosen_from: [(Counter, &Option<Ranges>); 2] = [
-        (("slice", |l| l.slice.into()), &wanted.slice),
-        (("repetition", |l| l.repetition.into()), &wanted.repetition),
+    let mut chosen: Vec<Label> = present.iter().copied().filter(|l| l.encoding == encoding).collect();
+    let counters: [(LabelCounter, &Option<Ranges>); 5] = [
+        (("slice", |l| l.slice), &wanted.slice),
+        (("repetition", |l| l.repetition), &wanted.repetition),
+        (("contrast", |l| l.contrast), &wanted.contrast),
+        (("cardiac phase", |l| l.phase), &wanted.phase),
+        (("set", |l| l.set), &wanted.set),
     ];
-    for ((name, counter), ranges) in chosen_from {
+    for ((name, counter), ranges) in counters {
+        let values = sorted(present.iter().filter(|l| l.encoding == encoding).map(|l| counter(l).into()));
         if let Some(ranges) = ranges {
-            ranges.expect_among(name, &sorted(present.iter().map(counter)))?;
+            ranges.expect_among(name, &values)?;
+            chosen.retain(|label| ranges.contains(counter(label).into()));
+        }
+        // A window runs over the readouts of one volume, whose repetitions are joined.
+        if wanted.window.is_none() || matches!(name, "slice" | "repetition") {
+            continue;
+        }
+        let option = name.replace(' ', "-");
+        match (ranges, values.first()) {
+            (None, Some(&first)) if values.len() > 1 => {
+                note(format!("the scan holds {name} {values:?}: the windows are of {first} (`--{option}`)"));
+                chosen.retain(|label| usize::from(counter(label)) == first);
+            }
+            (Some(ranges), _) if values.iter().filter(|&&value| ranges.contains(value)).count() > 1 => {
+                return Err(Error::value(name, "one, because a window runs over its readouts", ranges));
+            }
+            _ => {}
         }
     }
     if chosen.is_empty() {
-        let (slice, repetition) = (wanted.slice.as_ref(), wanted.repetition.as_ref());
-        let text = |ranges: Option<&Ranges>| ranges.map_or_else(|| "all".to_owned(), Ranges::to_string);
-        let found = format!(
-            "encoding {encoding}, slice {}, repetition {}, contrast {contrast}, cardiac phase {phase}, set {set}",
-            text(slice),
-            text(repetition)
-        );
+        let text =
+            |ranges: &Option<Ranges>| ranges.as_ref().map_or_else(|| "all".to_owned(), Ranges::to_string);
+        let asked = counters.map(|((name, _), ranges)| format!("{name} {}", text(ranges)));
+        let found = format!("encoding {encoding}, {}", asked.join(", "));
         return Err(Error::value("selection", "counters that occur together in the scan", found));
     }
     Ok(chosen)

@@ -7,13 +7,13 @@ use rayspin_device::Device;
 use rayspin_run::{Endpoints, StreamTimes};
 pub use rayspin_scan::mri::StreamItem;
 
-use super::run::{RunEnd, SeriesRun};
+use super::run::{ONE_VOLUME, RunEnd, SeriesRun};
 use super::{Certificate, Frames, ReconOptions, Searched, Solve};
 
-/// All slices of one point in time.
+/// All slices of one repetition, contrast, cardiac phase and set, or of one window.
 #[derive(Debug, Clone)]
 pub struct Volume {
-    /// Which point in time, from 0.
+    /// Its number in the order of the labels, from 0.
     pub index: usize,
     /// `[z, y, x]`.
     pub data: ArrayD<C32>,
@@ -87,8 +87,7 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
 ) -> std::result::Result<StreamEnd, E> {
     let labels = frames.labels;
     if options.coil_images() {
-        let expected = "one repetition, to keep coil images apart (choose with `--repetition`)";
-        return Err(Error::value("combine none", expected, "several repetitions, or windows").into());
+        return Err(Error::value("volumes", ONE_VOLUME, "several volumes, or windows").into());
     }
     let mut run = SeriesRun::new(device, frames, options)?;
     let slices = run.slices();

@@ -202,7 +202,7 @@ impl<'a> FrameIndex<'a> {
         let places = self.scan.acquisitions.iter().map(AcquisitionHead::from).collect();
         let series = match window {
             Some(window) => Series::of_windows(places, labels, window, chosen)?,
-            None => Series::of_repetitions(places, labels, chosen)?,
+            None => Series::of_labels(places, labels, chosen)?,
         };
         let encoding = labels.first().and_then(|label| self.scan.header.encodings.get(label.encoding));
         let encoded = encoding.map_or([0; 3], |encoding| encoding.encoded.matrix);

@@ -146,7 +146,7 @@ impl SlicePlaces {
         }
         labels.sort_by_key(|label| {
             let place = rank.get(&(label.encoding, label.slice)).copied();
-            (label.encoding, label.contrast, label.phase, label.set, label.repetition, place)
+            (label.volume(), place)
         });
         labels
     }

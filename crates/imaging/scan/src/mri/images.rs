@@ -289,15 +289,8 @@ const NAMED: usize = 6;
 /// Says what images of a run have: `slice 3 has 7 of 9 lines, …`. Their names have the counters that differ
 /// among all labels. None of no image.
 pub fn listed(labels: &[Label], images: impl Iterator<Item = (Label, String)>) -> Option<String> {
-    let differs =
-        |counter: fn(&Label) -> u16| labels.iter().any(|label| counter(label) != counter(&labels[0]));
-    let (slices, repetitions) = (differs(|label| label.slice), differs(|label| label.repetition));
-    let name = |label: &Label| match (slices, repetitions) {
-        (_, false) => format!("slice {}", label.slice),
-        (false, true) => format!("repetition {}", label.repetition),
-        (true, true) => format!("repetition {}, slice {}", label.repetition, label.slice),
-    };
-    let texts: Vec<String> = images.map(|(label, text)| format!("{} has {text}", name(&label))).collect();
+    let texts: Vec<String> =
+        images.map(|(label, text)| format!("{} has {text}", label.name_among(labels))).collect();
     let more = texts.len().saturating_sub(NAMED);
     let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
     (!texts.is_empty()).then(|| format!("{}{rest}", texts[..texts.len() - more].join("; ")))

@@ -7,7 +7,7 @@ use rayspin_core::{C32, Error, Ranges, Result};
 
 use super::frames::only;
 use super::images::{Head, Images};
-use super::{Acquisition, Counters, Flags, Label};
+use super::{Acquisition, Counters, Flags, Label, TIMES, grid_of, in_time, varying};
 
 /// Samples of a coil for each cell of the encoded matrix, from which the sensitivities of a series are
 /// estimated at least. Fully sampled spokes have π/2.
@@ -101,8 +101,8 @@ impl Window {
     }
 }
 
-/// The images of a dynamic scan in time order, all slices of one after all of the one before. Slices keep the
-/// order of the labels.
+/// The volumes of a scan in the order of their labels, all slices of one after all of the one before: its
+/// repetitions, contrasts, cardiac phases and sets, or windows.
 ///
 /// Image i of a window of W readouts and stride S holds readouts iS … iS + W − 1 of each slice; the label's
 /// repetition counts the images then.
@@ -124,7 +124,7 @@ impl Window {
 /// let Some(label) = heads[0].label() else { panic!("a readout of an image") };
 /// let window = Window { readouts: 10, stride: 5, frames: None };
 /// let series = Series::of_windows(heads, &[label], &window, None)?;
-/// assert_eq!(series.repetitions(), 5); // spokes 0–9, 5–14, … 20–29
+/// assert_eq!(series.volumes(), 5); // spokes 0–9, 5–14, … 20–29
 /// assert_eq!(series.readouts(1), (5..15).collect::<Vec<_>>());
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
@@ -141,25 +141,21 @@ pub struct Series {
 }
 
 /// The number of the image that a run looks at to choose a method and its parameters; `holds` says how much
-/// the image of each number holds. It is the middle slice of the first repetition, among the images that hold
-/// the most: outer slices often show little of the object.
+/// the image of each number holds. It is the middle slice of the first volume, among the images that hold the
+/// most: outer slices often show little of the object.
 pub fn fullest<K: Ord>(labels: &[Label], holds: impl Fn(usize) -> K) -> Option<usize> {
     let most = (0..labels.len()).map(&holds).max()?;
     let mut full = (0..labels.len()).filter(|&number| holds(number) == most).peekable();
-    let repetition = labels[*full.peek()?].repetition;
-    let slices: Vec<usize> = full.filter(|&number| labels[number].repetition == repetition).collect();
+    let volume = labels[*full.peek()?].volume();
+    let slices: Vec<usize> = full.filter(|&number| labels[number].volume() == volume).collect();
     slices.get((slices.len() - 1) / 2).copied()
 }
 
 impl Series {
     /// The images of `labels`, as the counters sort them; of each image the chosen readouts, counted from 0.
     ///
-    /// Errors: no label; repetitions with different slices; a readout that an image lacks.
-    pub fn of_repetitions(
-        heads: Vec<AcquisitionHead>,
-        labels: &[Label],
-        chosen: Option<&Ranges>,
-    ) -> Result<Self> {
+    /// Errors: no label; volumes with different slices; a readout that an image lacks.
+    pub fn of_labels(heads: Vec<AcquisitionHead>, labels: &[Label], chosen: Option<&Ranges>) -> Result<Self> {
         let images = Images::new(heads.iter().map(Head::from));
         let sequences = sequences(&images, labels, |label| label, chosen)?;
         let frames = labels.iter().zip(&sequences).enumerate();
@@ -199,35 +195,30 @@ impl Series {
         frames: Vec<(Label, usize, Range<usize>)>,
         windows: bool,
     ) -> Result<Self> {
-        let Some((first, ..)) = frames.first() else {
-            return Err(Error::value("images of the series", "at least one", 0));
-        };
-        let slices = frames.iter().take_while(|(l, ..)| l.repetition == first.repetition).count();
-        let alike = frames.len().is_multiple_of(slices)
-            && frames.chunks(slices).all(|volume| {
-                volume.iter().zip(&frames).all(|((a, ..), (b, ..))| a.slice == b.slice)
-                    && volume.iter().all(|(a, ..)| a.repetition == volume[0].0.repetition)
-            });
-        if !alike {
-            let expected = "the same slices in each (choose with `--slice` or `--repetition`)";
-            return Err(Error::value("repetitions", expected, "different slices"));
-        }
+        let labels: Vec<Label> = frames.iter().map(|(label, ..)| *label).collect();
+        let (_, slices) = grid_of(&labels)?;
         Ok(Self { heads, sequences, frames, images, windows, slices })
     }
 
-    /// The images, one for each slice and point in time.
+    /// The images, one for each slice of each volume.
     pub fn labels(&self) -> impl ExactSizeIterator<Item = Label> + '_ {
         self.frames.iter().map(|(label, ..)| *label)
     }
 
-    /// Points in time.
-    pub fn repetitions(&self) -> usize {
+    /// Volumes: points in time, contrasts and so on.
+    pub fn volumes(&self) -> usize {
         self.frames.len() / self.slices
     }
 
-    /// Slices of each point in time.
+    /// Slices of each volume.
     pub fn slices(&self) -> usize {
         self.slices
+    }
+
+    /// Whether the volumes differ in one counter alone that is a time: repetitions, windows or cardiac phases.
+    pub fn in_time(&self) -> bool {
+        let labels: Vec<Label> = self.labels().collect();
+        in_time(&labels)
     }
 
     /// The heads of all readouts of the scan.
@@ -304,10 +295,10 @@ impl Series {
         self.images.references(readouts.iter().map(|&index| Head::from(&self.heads[index])))
     }
 
-    /// Every readout that the images of one point in time need, with calibration and what corrections learn
-    /// from, in file order.
-    pub fn needed(&self, repetition: usize) -> BTreeSet<usize> {
-        let frames = repetition * self.slices..(repetition + 1) * self.slices;
+    /// Every readout that the images of one volume need, with calibration and what corrections learn from, in
+    /// file order.
+    pub fn needed(&self, volume: usize) -> BTreeSet<usize> {
+        let frames = volume * self.slices..(volume + 1) * self.slices;
         let of_frame = |frame| {
             let readouts = self.readouts(frame);
             [readouts.to_vec(), self.calibration(frame), self.references(readouts)].concat()
@@ -315,12 +306,19 @@ impl Series {
         frames.flat_map(of_frame).collect()
     }
 
-    /// Mean distance in time of two images, in the ticks of the time stamps; none where these do not rise.
+    /// Mean distance in time from one repetition or cardiac phase to the next, in the ticks of the time stamps;
+    /// none where these do not rise, and where not one of the two counters alone varies.
     pub fn ticks(&self) -> Option<f64> {
-        let steps = self.repetitions().checked_sub(1).filter(|&steps| steps > 0)?;
+        let labels: Vec<Label> = self.labels().collect();
+        let mut times = varying(&labels).into_iter().filter(|(name, _)| TIMES.contains(name));
+        let (Some((_, values)), None) = (times.next(), times.next()) else { return None };
+        let first = labels.first()?;
+        let others = |label: &Label| (label.set, label.contrast, label.slice);
+        let alike = |label: &Label| others(label) == others(first);
+        let last = labels.iter().rposition(alike)?;
         let stamp = |frame: usize| self.readouts(frame).first().map(|&index| self.heads[index].time_stamp);
-        let (first, last) = (stamp(0)?, stamp(steps * self.slices)?);
-        (last > first).then(|| f64::from(last - first) / steps as f64)
+        let (start, end) = (stamp(0)?, stamp(last)?);
+        (end > start).then(|| f64::from(end - start) / (values.len() - 1) as f64)
     }
 }
 
@@ -390,7 +388,7 @@ mod tests {
             let window = Window { readouts: window, stride, frames: None };
             let series = Series::of_windows(heads.clone(), &labels(&heads), &window, None).unwrap();
             let frames = (21 - window.readouts) / stride + 1;
-            assert_eq!((series.repetitions(), series.slices()), (frames, slices.into()));
+            assert_eq!((series.volumes(), series.slices()), (frames, slices.into()));
             for (at, label) in series.labels().enumerate() {
                 let (frame, slice) = (at / usize::from(slices), at % usize::from(slices));
                 assert_eq!((usize::from(label.repetition), usize::from(label.slice)), (frame, slice));
@@ -409,24 +407,24 @@ mod tests {
     #[test]
     fn repetitions_are_taken_as_they_are_counted() {
         let heads = heads(4, 3, 2);
-        let series = Series::of_repetitions(heads.clone(), &labels(&heads), None).unwrap();
-        assert_eq!((series.repetitions(), series.slices()), (4, 2));
+        let series = Series::of_labels(heads.clone(), &labels(&heads), None).unwrap();
+        assert_eq!((series.volumes(), series.slices()), (4, 2));
         assert_eq!(series.readouts(3), [8, 10, 12]);
         assert_eq!(series.needed(1), (7..13).collect());
         assert_eq!(series.first_readouts(1, 45), BTreeSet::from([2, 4, 6, 8, 10]));
         assert_eq!(series.first_readouts(0, 1000).len(), 12);
         let uneven: Vec<Label> = labels(&heads).into_iter().skip(1).collect();
-        assert!(Series::of_repetitions(heads.clone(), &uneven, None).is_err());
+        assert!(Series::of_labels(heads.clone(), &uneven, None).is_err());
         let chosen: Ranges = "0,2".parse().unwrap();
-        let some = Series::of_repetitions(heads.clone(), &labels(&heads), Some(&chosen)).unwrap();
+        let some = Series::of_labels(heads.clone(), &labels(&heads), Some(&chosen)).unwrap();
         assert_eq!((some.readouts(3), some.readouts(0)), (&[8, 12][..], &[1, 5][..]));
-        assert!(Series::of_repetitions(heads.clone(), &labels(&heads), Some(&3.into())).is_err());
+        assert!(Series::of_labels(heads.clone(), &labels(&heads), Some(&3.into())).is_err());
         // A slice has 12 readouts in 4 repetitions: 2 windows of the second to the seventh.
         let window = Window { readouts: 3, stride: 3, frames: None };
         let some =
             Series::of_windows(heads.clone(), &labels(&heads), &window, Some(&(1..=6).into())).unwrap();
         assert_eq!(
-            (some.repetitions(), some.readouts(0), some.readouts(3)),
+            (some.volumes(), some.readouts(0), some.readouts(3)),
             (2, &[3, 5, 7][..], &[10, 12, 14][..])
         );
     }
@@ -440,6 +438,6 @@ mod tests {
         for (readouts, stride, frames) in [(0, 1, None), (3, 0, None), (10, 1, None), (3, 2, Some(5))] {
             assert!(of(readouts, stride, frames).is_err(), "{readouts} {stride} {frames:?}");
         }
-        assert_eq!(of(3, 2, Some(3)).unwrap().repetitions(), 3);
+        assert_eq!(of(3, 2, Some(3)).unwrap().volumes(), 3);
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Files<'a> {
     pub(crate) named: Vec<Named<'a>>,
     /// The output after which the record is named, where the command line names no record.
     pub(crate) record_of: Option<PathBuf>,
+    /// Whether its name with the ending .json is the name of another file.
+    pub(crate) has_sidecar: bool,
 }
 
 impl<'a> Files<'a> {
@@ -79,6 +81,11 @@ impl<'a> Files<'a> {
         self
     }
 
+    fn with_sidecar(mut self, has_sidecar: bool) -> Self {
+        self.has_sidecar = has_sidecar;
+        self
+    }
+
     /// With a record, unless none is written.
     fn recorded(mut self, record: &'a mut Option<PathBuf>, written: bool) -> Self {
         match record {
@@ -120,6 +127,7 @@ impl Command {
                 .write(IMAGES, &mut args.outputs, "npy")
                 .write("--save-maps", &mut args.save_maps, "npy")
                 .of_options(&mut args.options)
+                .with_sidecar(args.bids)
                 .recorded(&mut args.run.record, !args.run.no_record && !args.run.dry_run),
             Self::Recon(Recon::Ct(args)) => files
                 .read_views(&mut args.scan)

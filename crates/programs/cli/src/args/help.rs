@@ -29,7 +29,7 @@ fn of_rows<T: Table>() -> Vec<Placed> {
 const RECON: Page = Page {
     path: &["recon", "mri"],
     groups: &[
-        ("", &["outputs", "method", "complex", "phase", "dry_run"]),
+        ("", &["outputs", "method", "complex", "phase", "bids", "dry_run"]),
         (METHOD, &["lambda", "iterations", "tolerance", "regulariser", "anatomy", "anatomy_edge", "combine"]),
         ("Scan", &[]),
         (rayspin::mri::corrections::GROUP, &[]),
@@ -54,6 +54,7 @@ const RECON: Page = Page {
         "record",
         "no_record",
         "keep_identity",
+        "bids",
         "gpu_memory",
     ],
     rows: || of_rows::<Mri>(),

@@ -46,8 +46,10 @@ Examples:
   rayspin recon mri golden.h5 -o frames.nii.gz --window 21 --stride 8    a sliding window
   rayspin recon mri golden.h5 -o frames.nii.gz --window 8 -m low-rank-sparse
   rayspin recon mri echoes.h5 -o coefficients.h5 --basis svd:4          T2 decays, 4 coefficients
+  rayspin recon mri meas.dat -o sub-01_MEGRE.nii.gz --bids --phase      a file for each echo and part
 
-Repetitions and windows are read, reconstructed and written as a stream. What is complete when a
+Images of several repetitions, contrasts, cardiac phases and sets are volumes of one file, like
+windows. They are read, reconstructed and written as a stream. What is complete when a
 run ends early is kept as image.partial.nii.gz. A picture shows up to 16 slices and repetitions,
 and says what it leaves out. An option that does nothing with the method or the scan is refused
 (exit code 2).")]
@@ -63,6 +65,13 @@ pub(crate) struct ReconMri {
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) numbers: Numbers,
+    /// Write a file for each echo, with names of BIDS and a .json beside it that tells the sequence
+    ///
+    /// sub-01_GRE.nii.gz becomes sub-01_echo-1_GRE.nii.gz and so on. With --phase magnitudes and phases are
+    /// written (part-mag, part-phase). Slices of several directions are chunk-1, chunk-2. Names of BIDS are
+    /// those of NIfTI images.
+    #[arg(long, conflicts_with = "complex")]
+    pub(crate) bids: bool,
     #[command(flatten)]
     pub(crate) run: RunOptions,
     #[command(flatten)]

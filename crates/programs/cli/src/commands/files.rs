@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::atomic::{self, staged};
-use rayspin::io::{self, Format, cfl::Layout, png::PngOptions};
+use rayspin::io::{self, Format, png::PngOptions};
 use rayspin::job::ComputeTarget;
 use rayspin::report::record::{FileEntry, SCHEMA};
 use rayspin::report::{RunRecord, RunRecorder};
@@ -50,7 +50,7 @@ impl RunFiles {
     /// Errors: an output that is an input or another output as well, or that is there and no file; a record
     /// that cannot be written, or in the place of a file that is no record.
     pub(crate) fn of(command: &mut Command) -> Result<Self> {
-        let args::files::Files { named, record_of } = command.files();
+        let args::files::Files { named, record_of, has_sidecar } = command.files();
         let (mut files, mut folders) = (Self::default(), Vec::new());
         for named in named {
             match named {
@@ -72,7 +72,7 @@ impl RunFiles {
             }
         }
         if let Some(output) = record_of {
-            let record = record_path(&output)?;
+            let record = record_path(&output, has_sidecar)?;
             files.outputs.push(record.clone());
             files.record = Some(record);
         }
@@ -82,22 +82,15 @@ impl RunFiles {
         Ok(files)
     }
 
-    /// The files of images that are stacks of slices, which have names that the command line does not tell.
+    /// Checks files whose names the command line does not tell: stacks of slices, echoes.
     ///
     /// Errors: one that is an input or another output as well.
-    pub(crate) fn of_stacks(&self, images: &[PathBuf], stacks: usize) -> Result<Vec<PathBuf>> {
-        let (mut files, mut numbered) = (Vec::new(), Vec::new());
-        for image in images {
-            let own = io::stack_paths(image, stacks)?;
-            // A format without geometry holds all stacks under the image's own name, which was checked.
-            numbered.extend(own.iter().filter(|path| *path != image).cloned());
-            files.extend(own);
+    pub(crate) fn expect_apart(&self, files: &[PathBuf]) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
         }
-        if !numbered.is_empty() {
-            let run = self.batch.as_deref().unwrap_or(self);
-            check_distinct(run.inputs.iter(), run.outputs.iter().chain(&numbered))?;
-        }
-        Ok(files)
+        let run = self.batch.as_deref().unwrap_or(self);
+        check_distinct(run.inputs.iter(), run.outputs.iter().chain(files))
     }
 
     /// After a run that failed: removes the record of before where an output that it tells of is a new one.
@@ -177,15 +170,15 @@ impl Hashing {
 }
 
 /// The record of an image: image.nii.gz → image.json, or image.nii.gz.json where image.json is there and is
-/// something else: the record of another output, a file of another program.
+/// something else: the record of another output, a file of another program, or is to be a sidecar.
 ///
 /// Errors: both are there and something else.
-pub(crate) fn record_path(image: &Path) -> Result<PathBuf> {
+pub(crate) fn record_path(image: &Path, has_sidecar: bool) -> Result<PathBuf> {
     let name = image.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.strip_suffix(".gz").unwrap_or(&name);
     let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem);
     let names = [stem, &name].map(|name| image.with_file_name(format!("{name}.json")));
-    match names.iter().find(|record| !is_of_another(record, &name)) {
+    match names.iter().skip(usize::from(has_sidecar)).find(|record| !is_of_another(record, &name)) {
         Some(record) => Ok(record.clone()),
         None => {
             let message = format!(
@@ -263,18 +256,16 @@ pub(crate) fn say_made(line: String) {
     atomic::once_named(move || say!("{line}"));
 }
 
-/// Writes an image in the format of the name; a volume's picture is a montage. `layout` is where axes go in a
-/// BART array. `values` is the part of complex numbers that is written; the format decides when it is absent.
-/// The numbers are no Hounsfield units.
+/// Writes an image in the format of the name; a volume's picture is a montage. `values` is the part of complex
+/// numbers that is written; the format decides when it is absent. The numbers are no Hounsfield units.
 pub(crate) fn write_image<T: io::Pixel>(
     path: &Path,
     image: &Image<T>,
-    layout: Layout,
     values: Option<io::Values>,
+    options: io::WriteOptions,
 ) -> Result<Vec<String>> {
     let png = PngOptions::preview(image.shape_zyx()[0], image.repetitions());
-    let options =
-        io::WriteOptions { png, layout, values, hounsfield: Some(false), ..io::WriteOptions::default() };
+    let options = io::WriteOptions { png, values, hounsfield: Some(false), ..options };
     Ok(io::write_image(path, image, &options)?)
 }
 
@@ -408,7 +399,7 @@ mod tests {
     fn records_are_named_after_the_image() {
         let folder = tempfile::tempdir().unwrap();
         let of = |image: &str| {
-            record_path(&folder.path().join(image))
+            record_path(&folder.path().join(image), false)
                 .map(|record| record.strip_prefix(&folder).unwrap().display().to_string())
         };
         let write = |name: &str, outputs: serde_json::Value| {

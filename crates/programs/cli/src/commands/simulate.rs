@@ -178,7 +178,7 @@ pub(crate) fn run(context: &Context, args: &Mri, paths: RunFiles) -> Result<()> 
     monitor.stage("write", 0, || io::write_scan(&args.output, &simulation.scan, identity))?;
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
-        for note in files::write_image(truth, &simulation.truth, Default::default(), None)? {
+        for note in files::write_image(truth, &simulation.truth, None, Default::default())? {
             monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
         written.extend(files::written(truth));

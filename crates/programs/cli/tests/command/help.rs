@@ -126,7 +126,7 @@ fn errors_of_the_parser_keep_the_style_of_all_errors() {
         "recon mri scan.h5 -o a.nii --lambda often",
         "recon mri scan.h5 -o a.nii --iterations 1.5",
         "recon mri scan.h5 -o a.nii --iterations",
-        "recon mri scan.h5 -o a.nii --contrast 70000",
+        "recon mri scan.h5 -o a.nii --contrast first",
         "recon mri scan.h5 -o a.nii --device gpu",
         "recon mri scan.h5 -o a.nii --memory lots",
         "recon mri scan.h5 -o a.nii --fit",

@@ -38,6 +38,7 @@ mod refusals;
 mod render;
 mod rerun;
 mod stream;
+mod volumes;
 
 use std::path::Path;
 

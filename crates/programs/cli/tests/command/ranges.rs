@@ -111,7 +111,7 @@ fn numbers_that_are_not_there_are_refused() {
     ok(&command("convert -q scan.h5 copy.h5"), f);
     ok(&command("recon mri -q scan.h5 -o image.npy"), f);
     refused(&["convert", "image.npy", "x.npy", "--slice", "3"], f, &["image.npy", "slice", "found 3"]);
-    recon(&["--window", "4", "-m", "ls", "--combine", "none"], &["combine none", "--repetition", "windows"]);
+    recon(&["--window", "4", "-m", "ls", "--combine", "none"], &["coil images", "--repetition", "windows"]);
     refused(&["convert", "scan.h5", "x.h5", "--slice", "1"], f, &["--slice", "an image", "a raw scan"]);
     npy::write(f.join("grid.npy"), ArrayD::<C32>::ones(vec![2, 12, 12]).view()).unwrap();
     refused(

@@ -22,7 +22,7 @@ use crate::Result;
 pub(super) fn read(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Result<(Source, Shape)> {
     let Reading { request, memory, process, .. } = *reading;
     let Request { selection, input, .. } = request;
-    let arrays = &options(request);
+    let arrays = &request.arrays;
     let read = io::array_memory(path, arrays.trajectory.is_some())?;
     request.short().refuse(memory, process + read)?;
     cpu::expect_memory(path.display(), read)?;
@@ -49,26 +49,18 @@ pub(super) fn read(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) ->
     // The points as they are read, sorted and converted.
     let read = read.max(5 * series.held_bytes());
     let (kept, coils) = (series.held_bytes(), frame.coils());
-    if labels.iter().any(|label| label.repetition != labels[0].repetition) {
+    if labels.iter().any(|label| label.volume() != labels[0].volume()) {
         let source = ArraySource::new(*series, labels);
         let shape = Shape {
             noise: None,
             taken,
-            ..Shape::of_stream((frame, Vec::new()), read, kept, source.repetitions(), Noise::None)
+            ..Shape::of_stream((frame, Vec::new()), read, kept, source.volumes(), Noise::None)
         };
         return Ok((Source::Stream(Box::new(Stream::of_arrays(source, slices, notes))), shape));
     }
     let (held, frames, frame) = (series.reading_bytes(), labels.len(), Some(Box::new(frame)));
     let shape = Shape { frame, held, frames, assembled: true, read, kept, coils, taken, ..Shape::default() };
     Ok((Source::Arrays { series, labels, slices, notes }, shape))
-}
-
-/// How arrays are read. Over a temporal basis the echoes of a BART array are the series, as BART's own tools
-/// have it.
-fn options(request: &Request) -> ScanOptions {
-    let echoes_in_time =
-        request.basis.is_some() && request.selection.contrast.is_none() && request.selection.window.is_none();
-    ScanOptions { echoes_in_time, ..request.arrays.clone() }
 }
 
 /// Reads arrays over whose readouts a window slides.
@@ -79,7 +71,7 @@ fn read_windows(
     monitor: &Monitor<'_>,
 ) -> Result<(Source, Shape)> {
     let Request { selection, input, .. } = request;
-    let arrays = options(request);
+    let arrays = &request.arrays;
     let of_file = |error| input.error(error);
     let chosen = arrays.readouts.as_ref();
     // Chosen ones are counted over all that the window slides over.
@@ -100,7 +92,7 @@ fn read_windows(
     };
     let (frame, kept) = (windows.image(0).map_err(of_file)?, windows.held_bytes());
     // The samples as they are read, sorted and taken over.
-    let shape = Shape::of_stream((frame, Vec::new()), 2 * kept, kept, windows.repetitions(), Noise::None);
+    let shape = Shape::of_stream((frame, Vec::new()), 2 * kept, kept, windows.volumes(), Noise::None);
     let stream = Stream::of_windows(windows, slices, notes);
     Ok((Source::Stream(Box::new(stream)), Shape { noise: None, taken, ..shape }))
 }

@@ -10,7 +10,7 @@ use rayspin_mri::corrections::{self, Noise};
 use rayspin_mri::methods::{self as library, Method, Span};
 use rayspin_mri::recon::{LAMBDA, ReconOptions, take_intensity};
 use rayspin_mri::recon::{second_set, second_set_bytes};
-use rayspin_mri::scan::{Facts, Frame, Samples};
+use rayspin_mri::scan::{Facts, Frame, Samples, in_time};
 use rayspin_report::RunRecorder;
 use serde_json::json;
 
@@ -143,8 +143,9 @@ impl<'a> Begun<'a> {
         let (source, shape) = self.0.read(process, true)?;
         let mut session = self.0;
         // One image has no basis, which is refused where the method is chosen.
-        if source.repetitions() > 1 {
-            session.options.basis = basis::of(&session.request, source.repetitions())?.map(Arc::new);
+        let volumes = source.volumes().len();
+        if volumes > 1 {
+            session.options.basis = basis::of(&session.request, volumes)?.map(Arc::new);
         }
         if let Some(basis) = &session.options.basis {
             let number = |v: &C64| if basis.is_complex() { json!([v.re, v.im]) } else { json!(v.re) };
@@ -241,7 +242,7 @@ impl<'a> Understood<'a> {
         let scan = effect::Scan {
             on_grid: matches!(frame.samples, Samples::Cartesian { .. }),
             coils: frame.coils(),
-            repetitions: self.source.repetitions(),
+            volumes: self.source.volumes().len(),
             noise: !matches!(self.shape.noise, None | Some(Noise::None)),
         };
         let measures_centre = frame.measures_centre();
@@ -309,8 +310,12 @@ impl<'a> Understood<'a> {
         if self.session.options.basis.is_some() {
             return Ok(alone);
         }
-        let repetitions = self.source.repetitions();
-        let (method, _) = method_for(&Facts { series: repetitions, ..facts.clone() })?;
+        let volumes = self.source.volumes();
+        if !in_time(&volumes) {
+            return Ok(alone);
+        }
+        let volumes = volumes.len();
+        let (method, _) = method_for(&Facts { series: volumes, ..facts.clone() })?;
         if !(is_together(method) && self.session.request.method.fit(method)) {
             return Ok(alone);
         }
@@ -318,7 +323,7 @@ impl<'a> Understood<'a> {
         let facts = facts.clone();
         let facts = match &mut self.source {
             Source::Stream(stream) => stream.in_series(facts, first, &self.session.told.monitor)?,
-            Source::Series { another: Some(another), .. } => facts.in_series(repetitions, first, another),
+            Source::Series { another: Some(another), .. } => facts.in_series(volumes, first, another),
             _ => return Ok(alone),
         };
         let (method, reason) = method_for(&facts)?;

@@ -34,8 +34,8 @@ pub(super) struct Scan {
     pub(super) on_grid: bool,
     /// Receive coils.
     pub(super) coils: usize,
-    /// Repetitions or windows.
-    pub(super) repetitions: usize,
+    /// Volumes or windows.
+    pub(super) volumes: usize,
     /// Whether there are noise readouts.
     pub(super) noise: bool,
 }
@@ -144,8 +144,8 @@ pub enum Requirement {
     Readouts,
     /// Several coils.
     Coils,
-    /// Several repetitions or windows.
-    Repetitions,
+    /// Several volumes or windows.
+    Volumes,
     /// Noise readouts.
     Noise,
 }
@@ -192,7 +192,7 @@ impl Need for Requirement {
             Self::Array => Some(!run.known.header),
             Self::Readouts => Some(run.known.header || run.request.arrays.trajectory.is_some()),
             Self::Coils => Some(run.known.scan?.coils > 1),
-            Self::Repetitions => Some(run.known.scan?.repetitions > 1),
+            Self::Volumes => Some(run.known.scan?.volumes > 1),
             Self::Noise => Some(run.known.scan?.noise),
         }
     }
@@ -232,7 +232,7 @@ impl Need for Requirement {
             }
             Self::Readouts => "a scan with readouts (ISMRMRD), or `--traj`".into(),
             Self::Coils => "several coils".into(),
-            Self::Repetitions => "several repetitions, or `--window`".into(),
+            Self::Volumes => "several repetitions or other volumes, or `--window`".into(),
             Self::Noise => "a scan with noise readouts".into(),
         }
     }
@@ -263,7 +263,7 @@ impl Need for Requirement {
             Self::Described => "arrays, which Scan.from_arrays describes".into(),
             Self::Array => "an ISMRMRD scan, which states it".into(),
             Self::Coils => "one coil".into(),
-            Self::Repetitions => "one image".into(),
+            Self::Volumes => "one image".into(),
             Self::Noise => "a scan without".into(),
         }
     }

@@ -7,21 +7,22 @@ use rayspin_io::{ArraySource, ArrayWindows, ScanReader};
 use rayspin_mri::recon::StreamItem;
 use rayspin_mri::scan::{Frame, Label};
 
+use super::stream::volumes_of;
 use crate::Result;
 
 /// A tick of the time stamps of Siemens' scanners, which other converters keep to, s.
 const TICK_S: f64 = 2.5e-3;
 
-/// Frames that are read one at a time: repetitions, or windows over readouts.
+/// Frames that are read one at a time: images of several volumes, or windows over readouts.
 pub(super) trait FrameSource: Send {
     /// The frames, in the order in which they come.
     fn labels(&self) -> Vec<Label>;
 
-    /// Slices of each point in time.
+    /// Slices of each volume.
     fn slices(&self) -> usize;
 
-    /// Points in time.
-    fn repetitions(&self) -> usize;
+    /// Volumes.
+    fn volumes(&self) -> usize;
 
     /// The number of the frame with the most readouts.
     fn fullest(&self) -> usize {
@@ -72,7 +73,7 @@ pub(super) trait FrameSource: Send {
 pub(super) fn another(source: &mut dyn FrameSource, monitor: &Monitor<'_>) -> Result<Option<Frame>> {
     let (fullest, slices) = (source.fullest(), source.slices());
     let index = if fullest < slices { fullest + slices } else { fullest - slices };
-    if index >= slices * source.repetitions() {
+    if index >= slices * source.volumes() {
         return Ok(None);
     }
     source.frame(index, &mut Vec::new(), monitor).map(Some)
@@ -88,8 +89,8 @@ impl FrameSource for SeriesSource {
         self.series().slices()
     }
 
-    fn repetitions(&self) -> usize {
-        self.series().repetitions()
+    fn volumes(&self) -> usize {
+        self.series().volumes()
     }
 
     fn fullest(&self) -> usize {
@@ -101,7 +102,7 @@ impl FrameSource for SeriesSource {
     }
 
     fn layout(&self) -> Layout {
-        Layout::default()
+        Layout::default().with_volumes(&volumes_of(&FrameSource::labels(self)))
     }
 
     fn step_s(&self) -> Option<f64> {
@@ -151,8 +152,8 @@ impl FrameSource for ArraySource {
         Self::slices(self)
     }
 
-    fn repetitions(&self) -> usize {
-        Self::repetitions(self)
+    fn volumes(&self) -> usize {
+        Self::volumes(self)
     }
 
     fn of_array(&self) -> bool {
@@ -203,8 +204,8 @@ impl FrameSource for ArrayWindows {
         Self::slices(self)
     }
 
-    fn repetitions(&self) -> usize {
-        Self::repetitions(self)
+    fn volumes(&self) -> usize {
+        Self::volumes(self)
     }
 
     fn of_array(&self) -> bool {

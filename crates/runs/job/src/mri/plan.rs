@@ -52,9 +52,9 @@ impl Job for PlanJob<'_> {
         };
         let core = match source {
             Source::Stream(stream) => stream.budget(frame, shape.coils, &self.options, device, known),
-            Source::Series { repetitions, slices, .. } => {
+            Source::Series { volumes, slices, .. } => {
                 let stream = core::Streaming {
-                    frames: *repetitions,
+                    frames: volumes.len(),
                     slices: *slices,
                     held: shape.held + shape.maps.as_deref().map_or(0, core::assembling),
                     coils: shape.coils,
@@ -93,7 +93,7 @@ impl Job for PlanJob<'_> {
         if matches!(source, Source::Stream(_)) {
             return Ok(stream::with_writing(request, budget, images, process, device));
         }
-        // Several repetitions of a file are a stream.
+        // Several volumes of a file are a stream.
         let writing = request.outputs.iter().map(|path| SeriesWriter::memory(path, 1, images));
         budget.push("write", result + writing.max().unwrap_or(0));
         if request.compared {
@@ -134,6 +134,13 @@ impl Planned<'_> {
     /// What was told so far.
     pub fn notes(&self) -> &[String] {
         &self.session.told.notes
+    }
+
+    /// Whether the images are the volumes of the scan, and neither coil images nor coefficients of a temporal
+    /// basis.
+    pub fn is_of_volumes(&self) -> bool {
+        let options = &self.session.options;
+        !options.coil_images() && options.basis.is_none()
     }
 
     /// The images of a run that gives them one after another.

@@ -13,7 +13,7 @@ use rayspin_mri::scan::{AcquisitionHead, Frame, FrameOptions, Label, Scan, Serie
 
 use super::request::{Input, Request};
 use super::source::{Shape, Source};
-use super::stream;
+use super::stream::{self, volumes_of};
 use super::taken::Taken;
 use crate::Result;
 use crate::compute_target::Short;
@@ -56,7 +56,7 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
     let Request { selection, frames, .. } = request;
     let (index, mut notes) = (scan.frames()?, scan.notes.clone());
     let labels = selection.labels(&index, &mut notes)?;
-    let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
+    let several = labels.iter().any(|label| label.volume() != labels[0].volume());
     let noise = Some(measure(scan));
     if several || selection.window.is_some() {
         let series = index.series(&labels, selection.window.as_ref(), frames.readouts.as_ref())?;
@@ -73,8 +73,8 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
         let heads = Shape::heads_of(index.heads(), &scan.header, labels[0]);
         let shape =
             Shape { frame, frames: images, assembled: true, read, coils, noise, heads, ..Shape::default() };
-        let repetitions = images / slices.max(1);
-        let source = Source::Series { scan: scan.clone(), repetitions, slices, another };
+        let volumes = volumes_of(&series.labels());
+        let source = Source::Series { scan: scan.clone(), volumes, slices, another };
         return Ok((source, shape.with_corrections(&frames.corrections, bytes_of(scan, labels[0]))));
     }
     let slices = index.places().slices(labels[0].encoding);
@@ -185,8 +185,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     let read = contents.memory_bytes.saturating_sub(image_bytes) + bytes;
     request.short().refuse(memory, process + read)?;
     cpu::expect_memory(path.display(), read)?;
-    let uneven =
-        Series::of_repetitions(reader.heads(), &labels, None).ok().and_then(|series| series.uneven());
+    let uneven = Series::of_labels(reader.heads(), &labels, None).ok().and_then(|series| series.uneven());
     let mut source = source_of(reader, largest, frames)?;
     let mut assumed = Vec::new();
     let frame = Box::new(source.image(0, &mut assumed, monitor)?);
@@ -232,7 +231,7 @@ pub(super) fn read_part(
 }
 
 fn source_of(reader: Box<dyn ScanReader>, label: Label, options: &FrameOptions) -> Result<SeriesSource> {
-    let series = Series::of_repetitions(reader.heads(), &[label], options.readouts.as_ref());
+    let series = Series::of_labels(reader.heads(), &[label], options.readouts.as_ref());
     let series = series.map_err(|error| io::Error::core(reader.path(), error))?;
     Ok(SeriesSource::new(reader, series, options.clone()))
 }

@@ -4,7 +4,7 @@ use rayspin_core::as_options;
 use rayspin_mri::corrections::{Correction, Corrections, Known};
 use rayspin_mri::maps::Centre;
 use rayspin_mri::recon::{Certificate, ReconOptions, Solve};
-use rayspin_mri::scan::Frame;
+use rayspin_mri::scan::{Frame, Label, VOLUME_COUNTERS, varying};
 use rayspin_report::RunRecorder;
 use rayspin_run::Value;
 
@@ -18,7 +18,25 @@ pub fn name_of(certificate: &Certificate, certificates: &[Certificate]) -> Strin
     if certificates.iter().all(|other| other.first == certificate.first) {
         return name.clone();
     }
-    format!("{name}, slice {} repetition {}", certificate.first.slice, certificate.first.repetition)
+    let labels: Vec<Label> = certificates.iter().map(|other| other.first).collect();
+    format!("{name}, {}", image_name(&certificate.first, &labels))
+}
+
+/// Slice and repetition of an image, and the other counters that differ among the images.
+fn image_name(label: &Label, labels: &[Label]) -> String {
+    let mut name = format!("slice {} repetition {}", label.slice, label.repetition);
+    for (counter, value) in VOLUME_COUNTERS {
+        if counter != "repetition" && labels.iter().any(|other| value(other) != value(label)) {
+            name.push_str(&format!(" {counter} {}", value(label)));
+        }
+    }
+    name
+}
+
+/// The counters that number the volumes of the image, slowest first, each with its values.
+pub(super) fn volumes(recorder: &mut RunRecorder, labels: &[Label]) {
+    let counters = varying(labels).into_iter().map(|(name, values)| serde_json::json!([name, values]));
+    recorder.parameter("volumes", counters.collect::<serde_json::Value>());
 }
 
 /// What was chosen: the method with all its parameters, by their names, and what else decides the image.
@@ -44,7 +62,7 @@ pub(super) fn corrections(recorder: &mut RunRecorder, corrections: &Corrections,
     }
 }
 
-/// What the scan decided: the matrix and field of view of the image, its counters, and how coil maps are
+/// What the scan decided: the matrix and field of view of the image, its encoding, and how coil maps are
 /// estimated, where they are.
 pub(super) fn used(recorder: &mut RunRecorder, frame: &Frame, options: &ReconOptions, estimates_maps: bool) {
     let sizes = || frame.matrix.iter().rev();
@@ -52,11 +70,7 @@ pub(super) fn used(recorder: &mut RunRecorder, frame: &Frame, options: &ReconOpt
         sizes().zip(frame.geometry.spacing_mm).map(|(&n, spacing)| n as f64 * spacing).collect();
     recorder.parameter("matrix", Vec::from_iter(sizes().copied()));
     recorder.parameter("field of view", fov);
-    let label = frame.label;
-    recorder.parameter("encoding", label.encoding);
-    recorder.parameter("contrast", label.contrast);
-    recorder.parameter("cardiac phase", label.phase);
-    recorder.parameter("set", label.set);
+    recorder.parameter("encoding", frame.label.encoding);
     // A centre that cannot be is refused where maps are estimated.
     let centre = Centre::of_frame(frame, options.calibration, options.sensitivities).ok();
     let centre = centre.filter(|_| estimates_maps);
@@ -75,11 +89,11 @@ fn combination(options: &ReconOptions) -> serde_json::Value {
 
 /// How the iterations went.
 pub(super) fn solves(recorder: &mut RunRecorder, solves: &[Solve]) {
+    let labels: Vec<Label> = solves.iter().map(|solve| solve.label).collect();
     for solve in solves {
-        let label = solve.label;
         recorder.parameter("solver", solve.solver);
         recorder.parameter("largest eigenvalue", solve.eigenvalue);
-        let name = format!("slice {} repetition {}", label.slice, label.repetition);
+        let name = image_name(&solve.label, &labels);
         if let Some(scale) = solve.scale {
             recorder.parameter("image scale", scale);
             recorder.followed(name.clone(), "objective", solve.objective.iter().copied());

@@ -41,8 +41,10 @@ pub struct Finished<'a> {
     pub image: Option<Image>,
     /// Its `[z, y, x]`.
     pub shape: [usize; 3],
-    /// Points in time.
-    pub repetitions: usize,
+    /// Volumes of the image: repetitions, windows and so on, or the coefficients of a temporal basis.
+    pub volumes: usize,
+    /// The volumes that were reconstructed, as the labels of their slices 0.
+    pub labels: Vec<Label>,
     /// Stacks of slices, which are files of their own.
     pub stacks: usize,
     /// One entry a frame that was solved for iteratively.
@@ -79,7 +81,8 @@ impl<'a> Planned<'a> {
         session.told.recorder.stage("reconstruct");
         let Session { request, options, told, target, .. } = &session;
         let monitor = &told.monitor;
-        let repetitions = options.images_of(source.repetitions());
+        let labels = source.volumes();
+        let volumes = options.images_of(labels.len());
         // No part of a reference shows coefficients.
         let taken = taken.filter(|_| options.basis.is_none());
         let (mut size, mut stacks) = ([0; 3], 1);
@@ -129,7 +132,8 @@ impl<'a> Planned<'a> {
             told,
             image,
             shape: size,
-            repetitions,
+            volumes,
+            labels,
             stacks,
             solves,
             maps,
@@ -203,10 +207,13 @@ impl Finished<'_> {
         recorder.parameter("certificates", serde_json::json!(self.certificates));
         recorder.parameter("cache", serde_json::json!(request.cache));
         if let Some(times) = &self.times {
-            recorder.parameter("images per second", self.repetitions as f64 / times.wall);
+            recorder.parameter("images per second", self.volumes as f64 / times.wall);
             recorder.parameter("seconds of the stream", serde_json::to_value(times)?);
         }
         record::parameters(recorder, request, options);
+        if options.basis.is_none() {
+            record::volumes(recorder, &self.labels);
+        }
         record::solves(recorder, &self.solves);
         if let Backend::Cuda(cuda) = self.device.backend() {
             recorder.parameter("GPU memory peak", cuda.memory_used().1);

@@ -10,7 +10,7 @@ use rayspin_mri::prepare::coils_kept;
 use rayspin_mri::recon::ReconOptions;
 use rayspin_mri::scan::{Encoding, Frame, Label, Scan, ScanHeader};
 
-use super::stream::Stream;
+use super::stream::{Stream, volumes_of};
 use super::taken::Taken;
 
 /// Where the frames come from.
@@ -23,27 +23,30 @@ pub(super) enum Source {
         slices: Vec<u16>,
         only: Option<Box<Frame>>,
     },
-    /// Repetitions or windows of a scan in memory: how many, of how many slices, and another image of the
-    /// slice that is looked at.
-    Series { scan: Arc<Scan>, repetitions: usize, slices: usize, another: Option<Box<Frame>> },
+    /// Several volumes or windows of a scan in memory, of how many slices each, and another image of the slice
+    /// that is looked at.
+    Series { scan: Arc<Scan>, volumes: Vec<Label>, slices: usize, another: Option<Box<Frame>> },
     /// A scan on disk, read image by image; the notes are the first image's.
     Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
     /// The samples of one image, from arrays without a header.
     Frame(Arc<ArrayFrame>),
-    /// Images of one repetition of an array series, read one at a time.
+    /// Images of one volume of an array series, read one at a time.
     Arrays { series: Box<ArraySeries>, labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },
-    /// Repetitions or windows, read as they are needed.
+    /// Several volumes or windows, read as they are needed.
     Stream(Box<Stream>),
 }
 
 impl Source {
-    /// Repetitions or windows.
-    pub(super) fn repetitions(&self) -> usize {
+    /// The volumes or windows, as the labels of their slices 0.
+    pub(super) fn volumes(&self) -> Vec<Label> {
         match self {
-            Self::Stream(stream) => stream.repetitions(),
-            Self::Series { repetitions, .. } => *repetitions,
-            // Several repetitions are a stream.
-            Self::Whole { .. } | Self::Parts { .. } | Self::Frame(..) | Self::Arrays { .. } => 1,
+            Self::Stream(stream) => stream.labels(),
+            Self::Series { volumes, .. } => volumes.clone(),
+            // Several volumes are a stream.
+            Self::Whole { labels, .. } | Self::Parts { labels, .. } | Self::Arrays { labels, .. } => {
+                volumes_of(labels)
+            }
+            Self::Frame(_) => vec![Label::default()],
         }
     }
 
@@ -53,7 +56,9 @@ impl Source {
             Self::Frame(array) => array.layout,
             Self::Arrays { series, labels, .. } => series.layout(labels),
             Self::Stream(stream) => stream.layout(),
-            Self::Whole { .. } | Self::Series { .. } | Self::Parts { .. } => Layout::default(),
+            Self::Whole { .. } | Self::Series { .. } | Self::Parts { .. } => {
+                Layout::default().with_volumes(&self.volumes())
+            }
         }
     }
 
@@ -127,7 +132,7 @@ impl Shape {
         self
     }
 
-    /// Images of the run, of all slices and repetitions.
+    /// Images of the run, of all slices and volumes.
     pub(super) fn images(&self, source: &Source) -> usize {
         match source {
             Source::Stream(stream) => self.frames * stream.slices(),

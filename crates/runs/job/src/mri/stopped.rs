@@ -30,11 +30,8 @@ pub(super) fn note(solves: &[Solve], method: &dyn Method, asked: bool) -> Option
     let place = match (above().count(), solves.len()) {
         (1, 1) => String::new(),
         (some, images) => {
-            let label = worst.label;
-            format!(
-                " in {some} of {images} images (worst: slice {} repetition {})",
-                label.slice, label.repetition
-            )
+            let labels: Vec<_> = solves.iter().map(|solve| solve.label).collect();
+            format!(" in {some} of {images} images (worst: {})", worst.label.name_among(&labels))
         }
     };
     let advice = if (done as u64) < iterations {

@@ -1,4 +1,5 @@
-//! Dynamic scans in files: repetitions and sliding windows, whose images are read as they are needed.
+//! Scans of several volumes in files (repetitions, contrasts, cardiac phases, sets, sliding windows), whose
+//! images are read as they are needed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,7 +12,7 @@ use rayspin_io::{ArraySource, ArrayWindows, ScanReader, SeriesWriter, open_scan}
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan::{Known, Streaming, assembling, of_stream};
 use rayspin_mri::recon::{Frames, ReconOptions, StreamEnd, StreamItem, Volume, reconstruct_stream};
-use rayspin_mri::scan::{AcquisitionHead, Facts, Frame, Label, Series};
+use rayspin_mri::scan::{AcquisitionHead, Facts, Frame, Label, Series, in_time};
 use rayspin_run::{Budget, Endpoints, Plan};
 
 use super::frame_source::{FrameSource, another};
@@ -22,14 +23,16 @@ use crate::compute_target::plan_of;
 use crate::{Error, Result};
 
 /// The images of a stream as files hold them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct StreamShape {
-    /// Points in time.
+    /// Volumes.
     pub frames: usize,
-    /// Time from one to the next in s, where time stamps tell it.
+    /// Time from one repetition, cardiac phase or window to the next in s, where time stamps tell it.
     pub step_s: Option<f64>,
     /// Where their axes go in a BART array.
     pub layout: Layout,
+    /// The volumes, as the labels of their slices 0; none of coefficients.
+    pub labels: Vec<Label>,
 }
 
 /// An open scan whose images are read as they are needed.
@@ -43,7 +46,7 @@ pub(super) struct Stream {
     windows: bool,
 }
 
-/// Opens the scan as a stream where it is to be one: with a window, or where it holds several repetitions.
+/// Opens the scan as a stream where it is to be one: with a window, or where it holds several volumes.
 /// Gives back the reader of any other scan.
 pub(super) fn open(
     path: &Path,
@@ -62,18 +65,18 @@ pub(super) fn open(
     let labels = selection.choose(present.iter().copied(), &mut notes).map_err(of_file)?;
     let slice_places = reader.slice_places();
     let labels = slice_places.sorted(labels, &mut notes);
-    let several = labels.iter().any(|label| label.repetition != labels[0].repetition);
+    let several = labels.iter().any(|label| label.volume() != labels[0].volume());
     let (chosen, window) = (frames.readouts.as_ref(), selection.window.as_ref());
     let series = match window {
         Some(window) => Series::of_windows(places, &labels, window, chosen),
-        None if several => Series::of_repetitions(places, &labels, chosen),
+        None if several => Series::of_labels(places, &labels, chosen),
         None => return Ok(Err(reader)),
     };
     let series = series.map_err(of_file)?;
     let (kept, beside) = (reader.library_bytes(), reader.memory_bytes());
     let mut source = SeriesSource::new(reader, series, frames.clone());
     let noise = measure(&source.noise(monitor)?);
-    let count = source.series().repetitions();
+    let count = source.series().volumes();
     let (fullest, uneven) = (source.series().fullest(), source.series().uneven());
     let mut assumed = Vec::new();
     let frame = source.image(fullest, &mut assumed, monitor)?;
@@ -87,21 +90,26 @@ pub(super) fn open(
 }
 
 impl Stream {
-    /// Images of each slice.
-    pub(super) fn repetitions(&self) -> usize {
-        self.source.repetitions()
+    /// Volumes, which are images of each slice.
+    pub(super) fn volumes(&self) -> usize {
+        self.source.volumes()
+    }
+
+    /// The volumes, as the labels of their slices 0.
+    pub(super) fn labels(&self) -> Vec<Label> {
+        volumes_of(&self.source.labels())
     }
 
     /// The facts about the fullest image `frame` as one of a series.
     pub(super) fn in_series(&mut self, facts: Facts, frame: &Frame, monitor: &Monitor<'_>) -> Result<Facts> {
-        let repetitions = self.repetitions();
+        let volumes = self.volumes();
         Ok(match another(&mut *self.source, monitor)? {
-            Some(second) => facts.in_series(repetitions, frame, &second),
+            Some(second) => facts.in_series(volumes, frame, &second),
             None => facts,
         })
     }
 
-    /// The repetitions of an array series; `slices` are the slice counters of all its images.
+    /// The volumes of an array series; `slices` are the slice counters of all its images.
     pub(super) fn of_arrays(source: ArraySource, slices: Vec<u16>, notes: Vec<String>) -> Self {
         let windows = source.series().has_several_trajectories();
         Self { source: Box::new(source), slices, notes, maps: None, windows }
@@ -125,8 +133,9 @@ impl Stream {
     /// The images as files hold them. Coefficients of a temporal basis do not follow each other in time.
     pub(super) fn shape(&self, options: &ReconOptions) -> StreamShape {
         let step_s = self.source.step_s().filter(|_| options.basis.is_none());
-        let frames = options.images_of(self.repetitions());
-        StreamShape { frames, step_s, layout: layout_of(self.layout(), options) }
+        let frames = options.images_of(self.volumes());
+        let labels = if options.basis.is_none() { self.labels() } else { Vec::new() };
+        StreamShape { frames, step_s, layout: layout_of(self.layout(), options), labels }
     }
 
     /// Reads the samples that all images' maps are learned from, where the method needs maps and has none.
@@ -153,7 +162,7 @@ impl Stream {
         known: &Known,
     ) -> rayspin_core::Result<Budget> {
         let stream = Streaming {
-            frames: self.repetitions(),
+            frames: self.volumes(),
             slices: self.slices(),
             held: self.source.held_bytes(),
             coils,
@@ -181,9 +190,10 @@ impl Stream {
     ) -> std::result::Result<StreamEnd, E> {
         let Self { mut source, slices, mut notes, maps, .. } = self;
         drop(maps);
-        let (labels, frames): (Vec<Label>, usize) = (source.labels(), source.repetitions());
+        let (labels, frames): (Vec<Label>, usize) = (source.labels(), source.volumes());
         if let Some(step) = source.step_s().filter(|_| options.basis.is_none()) {
-            notes.push(format!("{step:.4} s from image to image, time stamps taken as ticks of 2.5 ms"));
+            let name = if in_time(&labels) { "image" } else { "repetition" };
+            notes.push(format!("{step:.4} s from {name} to {name}, time stamps taken as ticks of 2.5 ms"));
         }
         let mut made = made.filter(|(frame, _)| labels.first() == Some(&frame.label));
         let mut next = |notes: &mut Vec<String>| -> std::result::Result<Option<StreamItem>, E> {
@@ -204,6 +214,13 @@ impl Stream {
         end.notes.extend(source.notes());
         Ok(end)
     }
+}
+
+/// The volumes of labels, each once, as the labels of their slices 0.
+pub(super) fn volumes_of(labels: &[Label]) -> Vec<Label> {
+    let mut volumes: Vec<Label> = labels.iter().map(Label::volume).collect();
+    volumes.dedup();
+    volumes
 }
 
 /// Where the axes of a run's images go in a BART array: coefficients of a temporal basis along COEFF, others

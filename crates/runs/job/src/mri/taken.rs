@@ -1,16 +1,16 @@
 //! Which part of a scan is reconstructed, and the same part of a reference.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ndarray::Axis;
 use rayspin_core::{Image, Result};
-use rayspin_mri::scan::Label;
+use rayspin_mri::scan::{Label, varying};
 
-/// The slices and repetitions of a run among those of the scan, by position.
+/// The slices and volumes of a run among those of the scan, by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     slices: Part,
-    repetitions: Part,
+    volumes: Part,
 }
 
 /// Some of several.
@@ -23,13 +23,20 @@ struct Part {
 }
 
 impl Part {
-    fn new(name: &'static str, present: &[Label], labels: &[Label], counter: fn(&Label) -> u16) -> Self {
-        let mut seen = BTreeSet::new();
-        let values: Vec<u16> = present.iter().map(counter).filter(|value| seen.insert(*value)).collect();
-        let chosen: BTreeSet<u16> = labels.iter().map(counter).collect();
-        let taken =
-            values.iter().enumerate().filter(|(_, value)| chosen.contains(value)).map(|(index, _)| index);
-        Self { name, taken: taken.collect(), count: values.len() }
+    fn new<K: Ord>(
+        name: &'static str,
+        present: &[Label],
+        labels: &[Label],
+        key: impl Fn(&Label) -> K + Copy,
+    ) -> Self {
+        let mut positions = BTreeMap::new();
+        for label in present {
+            let next = positions.len();
+            positions.entry(key(label)).or_insert(next);
+        }
+        let chosen: BTreeSet<usize> =
+            labels.iter().filter_map(|label| positions.get(&key(label)).copied()).collect();
+        Self { name, taken: chosen.into_iter().collect(), count: positions.len() }
     }
 
     /// Its positions along an axis of a whole reference, where the image's axis has the part alone.
@@ -54,33 +61,37 @@ impl Taken {
     pub(super) fn of(mut present: Vec<Label>, labels: &[Label]) -> Self {
         let encoding = labels.first().map(|label| label.encoding);
         present.retain(|label| Some(label.encoding) == encoding);
+        let volume = match varying(&present)[..] {
+            [(name, _)] => name,
+            _ => "volume",
+        };
         Self {
             slices: Part::new("slice", &present, labels, |label| label.slice),
-            repetitions: Part::new("repetition", &present, labels, |label| label.repetition),
+            volumes: Part::new(volume, &present, labels, Label::volume),
         }
     }
 
-    /// All repetitions, where windows join them.
+    /// All volumes, where windows join them.
     pub(super) fn joined(mut self) -> Self {
-        self.repetitions.taken = (0..self.repetitions.count).collect();
+        self.volumes.taken = (0..self.volumes.count).collect();
         self
     }
 
     /// The part of a reference of the whole scan that shows what `image` shows, and its name; none where the
-    /// reference has not more slices or repetitions than the image, or others than the scan.
+    /// reference has not more slices or volumes than the image, or others than the scan.
     ///
     /// Errors: a reference whose slices are several stacks.
     pub fn of_reference(&self, reference: &Image, image: &Image) -> Result<Option<(Image, String)>> {
         let mut names = Vec::new();
         let mut part = reference.data().view();
         let (selected, several);
-        if let Some(taken) = self.repetitions.along(reference.repetitions(), image.repetitions()) {
+        if let Some(taken) = self.volumes.along(reference.repetitions(), image.repetitions()) {
             selected = part.select(Axis(0), taken);
             part = selected.view();
             if taken.len() == 1 {
                 part.index_axis_inplace(Axis(0), 0);
             }
-            names.push(self.repetitions.describe());
+            names.push(self.volumes.describe());
         }
         let depth = |image: &Image| image.shape_zyx()[0];
         if let Some(taken) = self.slices.along(depth(reference), depth(image)) {

@@ -168,14 +168,14 @@ fn say_even(readouts: &[Readout<'_>], ramps: &Ramps, notes: &mut Vec<String>) {
     if other > 0 {
         note(
             notes,
-            &format!(
+            format!(
                 "the header's ramps of the readout gradient are for {} samples: {other} readouts of another number are taken as even",
                 ramps.samples
             ),
         );
     }
     if marked > 0 {
-        note(notes, &format!("{marked} readouts are marked as evenly sampled, and stay as they are"));
+        note(notes, format!("{marked} readouts are marked as evenly sampled, and stay as they are"));
     }
 }
 

@@ -6,7 +6,7 @@ mod label;
 
 pub use acquisition::{Acquisition, Counters, Flags};
 pub use header::{EncodedSpace, Encoding, Limits, RampShape, Ramps, ScanHeader, TrajectoryKind};
-pub use label::Label;
+pub use label::{Label, LabelCounter, TIMES, VOLUME_COUNTERS, grid_of, in_time, varying};
 use rayspin_core::TrajectoryUnits;
 
 /// A raw scan: the header and every acquisition in file order, as the ISMRMRD standard organises them

@@ -160,7 +160,7 @@ pub(crate) fn run(context: &Context, args: &SimulateCt, paths: RunFiles) -> Resu
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
         let image = setup.truth(cpu, &monitor)?;
-        for note in files::write_image(truth, &image, Default::default(), None)? {
+        for note in files::write_image(truth, &image, None, Default::default())? {
             monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
         written.extend(files::written(truth));

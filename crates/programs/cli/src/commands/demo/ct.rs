@@ -84,7 +84,7 @@ struct Scanned<'a> {
 }
 
 fn write(path: &Path, image: &Image<f32>) -> Result<()> {
-    files::write_image(path, image, Default::default(), Some(Values::Real)).map(drop)
+    files::write_image(path, image, Some(Values::Real), Default::default()).map(drop)
 }
 
 fn reconstruct(

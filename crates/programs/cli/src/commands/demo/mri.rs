@@ -108,7 +108,7 @@ pub(super) fn section(context: &Context, case: &Case, out: &mut Out<'_>) -> Resu
     let scan_path = folder.join(format!("{name}.h5"));
     io::ismrmrd::write(&scan_path, &simulation.scan, io::ismrmrd::Identity::LeaveOut)?;
     let truth_path = folder.join(format!("{name}-true.nii.gz"));
-    files::write_image(&truth_path, &simulation.truth, Default::default(), None)?;
+    files::write_image(&truth_path, &simulation.truth, None, Default::default())?;
     let maps = Arc::new(simulation.maps.into_dyn());
 
     let given = |options: ReconOptions| ReconOptions { maps: Some(maps.clone()), ..options };
@@ -195,7 +195,7 @@ fn reconstruct(
 
     recorder.stage("write");
     let path = folder.join(format!("{scan_name}-{name}.nii.gz"));
-    files::write_image(&path, &image, Default::default(), None)?;
+    files::write_image(&path, &image, None, Default::default())?;
     recorder.output(&path)?;
     recorder.stage("metrics");
     let judgement = judge(&image, truth, Numbers::ByKind, true)?;

@@ -170,7 +170,7 @@ impl Description {
                 (frame.map_err(Into::into), measure(&scan))
             }
             Some(reader) => {
-                let series = Series::of_repetitions(reader.heads(), &[label], None)?;
+                let series = Series::of_labels(reader.heads(), &[label], None)?;
                 let mut source = SeriesSource::new(reader, series, FrameOptions::default());
                 let noise = measure(&source.noise(&monitor)?);
                 (source.image(0, &mut told.notes, &monitor).map_err(anyhow::Error::from), noise)

@@ -7,8 +7,9 @@ use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
 use rayspin::io::{self, Format, ImageFile};
 use rayspin::job::mri::{Finished, Input, Request, Understood};
+use rayspin::mri::scan::Label;
 use rayspin_shell::effect::Given;
-use rayspin_shell::{Context, interrupt, say};
+use rayspin_shell::{BadInput, Context, interrupt, say};
 
 use super::files::{Hashing, RunFiles, together};
 use super::{certify, files, plan};
@@ -58,6 +59,10 @@ impl<'a> Ready<'a> {
     /// Reads the scan.
     pub(crate) fn read(context: &'a Context, args: &'a ReconMri, files: RunFiles) -> Result<Self> {
         args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
+        if args.bids {
+            // Names are known in full once the volumes are.
+            stream::image_parts(args, &[Label::default()], 1)?;
+        }
         args.save_maps.iter().try_for_each(|maps| files::check_output(maps, Format::writes_arrays))?;
         let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
         let begun = request(args, &context.given)?.begin(
@@ -78,6 +83,11 @@ impl<'a> Ready<'a> {
         }
         understood.doubts().iter().for_each(|doubt| context.console.warn(doubt));
         let mut planned = understood.choose()?.plan()?;
+        if args.bids && !planned.is_of_volumes() {
+            let message =
+                "--bids: expected images, found coil images or coefficients, for which BIDS has no names";
+            return Err(BadInput::new(message.to_owned()).into());
+        }
         if args.run.dry_run {
             files::print(&plan::table(&args.scan, planned.plan(), &planned.cut()))?;
             return Ok(None);

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor};
 use rayspin::io;
+use rayspin::job::mri::StreamShape;
+use rayspin::mri::recon::Volume;
 use rayspin_shell::stdout;
 
 use super::{Made, files, stream};
@@ -15,12 +17,18 @@ impl Made<'_> {
     /// Writes the images and the maps; returns the files.
     pub(super) fn write_images(&mut self) -> Result<Vec<PathBuf>> {
         self.finished.told.recorder.stage("write");
-        let images = self.files.of_stacks(&self.args.outputs, self.finished.stacks)?;
+        let parts = stream::image_parts(self.args, &self.finished.labels, self.finished.stacks)?;
+        stream::expect_apart(&self.files, &parts)?;
+        let images: Vec<PathBuf> = parts.iter().flat_map(stream::ImagePart::files).collect();
         // A stream has written its volumes.
         if let Some(image) = self.finished.image.take() {
-            for output in &self.args.outputs {
-                for note in self.write_one(output, &image)? {
-                    self.finished.told.say(format!("{}: {note}", stdout::name(output)));
+            if self.args.bids {
+                self.write_parts(&image)?;
+            } else {
+                for output in &self.args.outputs {
+                    for note in self.write_one(output, &image)? {
+                        self.finished.told.say(format!("{}: {note}", stdout::name(output)));
+                    }
                 }
             }
             self.finished.image = Some(image);
@@ -35,6 +43,22 @@ impl Made<'_> {
         Ok(written)
     }
 
+    /// The files of the images, and what lies beside them.
+    fn named(&self) -> Result<Vec<PathBuf>> {
+        let parts = stream::image_parts(self.args, &self.finished.labels, self.finished.stacks)?;
+        Ok(parts.iter().flat_map(stream::ImagePart::files).collect())
+    }
+
+    /// Writes an image of one volume under names of BIDS.
+    fn write_parts(&mut self, image: &Image) -> Result<()> {
+        let Self { args, files, finished, .. } = self;
+        let shape =
+            StreamShape { frames: 1, step_s: None, layout: finished.layout, labels: finished.labels.clone() };
+        let mut outputs = stream::Files::new(args, files, shape);
+        outputs.push(&Volume { index: 0, data: image.data().to_owned(), stacks: image.stacks() })?;
+        outputs.finish(finished).map(drop)
+    }
+
     /// Writes an image; coil images go to the coils' dimension of an array.
     fn write_one(&self, output: &Path, image: &Image) -> Result<Vec<String>> {
         let (layout, coil_images) = (self.finished.layout, self.finished.options.coil_images());
@@ -46,7 +70,9 @@ impl Made<'_> {
             io::write_coil_array(output, image.data().view(), layout)?;
             return Ok(Vec::new());
         }
-        let mut notes = files::write_image(output, image, layout, self.args.numbers.values())?;
+        let volumes = if coil_images { Vec::new() } else { self.finished.labels.clone() };
+        let options = io::WriteOptions { layout, volumes, ..io::WriteOptions::default() };
+        let mut notes = files::write_image(output, image, self.args.numbers.values(), options)?;
         if coil_images && !format.is_some_and(io::Format::is_picture) {
             notes.push("coils lie along the axis of repetitions".to_owned());
         }
@@ -77,11 +103,12 @@ impl Made<'_> {
 
     /// Completes and writes the record, and says what was made.
     pub(super) fn finish(self, written: &[PathBuf]) -> Result<()> {
+        let mut listed = self.named()?;
         let Self { context, args, files: paths, mut finished, .. } = self;
         finished.record()?;
         finished.told.record_notes();
-        let (shape, times, repetitions) = (finished.shape, finished.times, finished.repetitions);
-        let (mut recorder, stacks) = (finished.told.recorder, finished.stacks);
+        let (shape, times, volumes) = (finished.shape, finished.times, finished.volumes);
+        let mut recorder = finished.told.recorder;
         if args.keep_identity {
             recorder.parameter("identity", identity(args)?);
         }
@@ -89,7 +116,6 @@ impl Made<'_> {
             files::record_output(&mut recorder, file)?;
         }
         let recorded = recorder.finish(rayspin::device::cpu::peak_memory());
-        let mut listed = paths.of_stacks(&args.outputs, stacks)?;
         if let Some(path) = &paths.record {
             files::write_record(path, &recorded)?;
             listed.push(path.clone());
@@ -98,7 +124,7 @@ impl Made<'_> {
             let [nz, ny, nx] = shape;
             let names: Vec<_> = listed.iter().map(|path| stdout::name(path)).collect();
             let what = match &times {
-                Some(times) => stream::rate(repetitions, times),
+                Some(times) => stream::rate(volumes, times),
                 None => "image".into(),
             };
             let (seconds, names) = (recorded.total_seconds, names.join(", "));

@@ -1,4 +1,4 @@
-//! The outputs of a dynamic scan, written volume by volume.
+//! The files of a run's images, written volume by volume.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -6,15 +6,17 @@ use std::path::PathBuf;
 use anyhow::Result;
 use ndarray::{ArrayD, Axis, IxDyn};
 use rayspin::core::slices::Stack;
-use rayspin::core::{C32, Image};
+use rayspin::core::{C32, Image, Monitor};
+use rayspin::io::bids::{self, BidsFile, Sidecar};
 use rayspin::io::png::PngOptions;
-use rayspin::io::{SeriesShape, SeriesWriter, WriteOptions, stack_paths};
+use rayspin::io::{self, SeriesShape, SeriesWriter, Values, WriteOptions, stack_paths};
 use rayspin::job::mri::{Finished, StreamShape};
 use rayspin::mri::recon::{StreamTimes, Volume};
+use rayspin::mri::scan::{Label, in_time};
 use rayspin_shell::say;
 
 use crate::args::mri::ReconMri;
-use crate::commands::files::{RunFiles, together};
+use crate::commands::files::{RunFiles, together, write_text};
 
 /// `100 images, 12.3 a second`, and how much of it was done at the same time.
 pub(super) fn rate(images: usize, times: &StreamTimes) -> String {
@@ -26,57 +28,135 @@ pub(super) fn rate(images: usize, times: &StreamTimes) -> String {
     )
 }
 
+/// A file of an output.
+pub(super) struct ImagePart {
+    path: PathBuf,
+    /// Whether the command line tells the name.
+    is_named: bool,
+    /// The stack of slices that it has; all where it has no geometry, or there is one.
+    stack: Option<usize>,
+    /// What it has under a name of BIDS.
+    bids: Option<BidsFile>,
+}
+
+impl ImagePart {
+    /// The image, and what tells its sequence.
+    pub(super) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let sidecar = self.bids.as_ref().map(BidsFile::sidecar);
+        std::iter::once(self.path.clone()).chain(sidecar)
+    }
+
+    /// Those whose names the command line does not tell.
+    fn unnamed(&self) -> impl Iterator<Item = PathBuf> {
+        self.files().skip(usize::from(self.is_named))
+    }
+}
+
+/// The files of the outputs, for these volumes and stacks of slices. Errors: a name that cannot be.
+pub(super) fn image_parts(args: &ReconMri, volumes: &[Label], stacks: usize) -> Result<Vec<ImagePart>> {
+    let mut parts = Vec::new();
+    for output in &args.outputs {
+        if args.bids {
+            let values: &[Values] = match args.numbers.phase {
+                true => &[Values::Magnitude, Values::Phase],
+                false => &[Values::Magnitude],
+            };
+            parts.extend(bids::files(output, volumes, stacks, values)?.into_iter().map(|file| ImagePart {
+                path: file.path.clone(),
+                is_named: file.path == *output,
+                stack: (stacks > 1).then_some(file.stack),
+                bids: Some(file),
+            }));
+            continue;
+        }
+        let paths = stack_paths(output, stacks)?;
+        let apart = paths.len() > 1;
+        let part = |(stack, path)| {
+            let is_named = path == *output;
+            ImagePart { path, is_named, stack: apart.then_some(stack), bids: None }
+        };
+        parts.extend(paths.into_iter().enumerate().map(part));
+    }
+    Ok(parts)
+}
+
+/// Errors: a file with a name that the command line does not tell, which is an input or another output.
+pub(super) fn expect_apart(paths: &RunFiles, parts: &[ImagePart]) -> Result<()> {
+    let unnamed: Vec<PathBuf> = parts.iter().flat_map(ImagePart::unnamed).collect();
+    paths.expect_apart(&unnamed)
+}
+
 /// The outputs in the making.
 pub(super) struct Files<'a> {
     args: &'a ReconMri,
     paths: &'a RunFiles,
     shape: StreamShape,
-    /// Each output has a writer for each of its files.
-    writers: Vec<(Range<usize>, SeriesWriter)>,
+    writers: Vec<Writer>,
     /// All images, where they are compared with a reference.
     collected: Option<Image>,
 }
 
+/// A file in the making.
+struct Writer {
+    slices: Range<usize>,
+    series: SeriesWriter,
+    bids: Option<BidsFile>,
+}
+
 impl<'a> Files<'a> {
-    /// The outputs of a stream of this shape; none is begun.
+    /// The outputs of images of this shape; none is begun.
     pub(super) fn new(args: &'a ReconMri, paths: &'a RunFiles, shape: StreamShape) -> Self {
         Self { args, paths, shape, writers: Vec::new(), collected: None }
     }
 
-    /// Writes a volume, and keeps it where it is compared.
-    pub(super) fn push(&mut self, volume: &Volume) -> Result<()> {
+    fn begin(&mut self, volume: &Volume) -> Result<()> {
         let shape = volume.data.shape();
         let zyx = [shape[0], shape[1], shape[2]];
-        if self.writers.is_empty() {
-            self.paths.of_stacks(&self.args.outputs, volume.stacks.len())?;
-            for output in &self.args.outputs {
-                let paths = stack_paths(output, volume.stacks.len())?;
-                let whole = volume.stacks.first().map(|stack| Stack { slices: zyx[0], ..*stack });
-                let stacks = if paths.len() == 1 { whole.as_slice() } else { &volume.stacks };
-                let mut start = 0;
-                for (path, stack) in paths.iter().zip(stacks) {
-                    let slices = start..start + stack.slices;
-                    start = slices.end;
-                    let [_, ny, nx] = zyx;
-                    let volume = [stack.slices, ny, nx];
-                    let shape = SeriesShape { frames: self.shape.frames, volume, geometry: stack.geometry };
-                    let options = WriteOptions {
-                        repetition_time_s: self.shape.step_s,
-                        layout: self.shape.layout,
-                        png: PngOptions::preview(stack.slices, self.shape.frames),
-                        values: self.args.numbers.values(),
-                        stored: None,
-                        hounsfield: Some(false),
-                    };
-                    self.writers.push((slices, SeriesWriter::create(path, &shape, &options)?));
+        let parts = image_parts(self.args, &self.shape.labels, volume.stacks.len())?;
+        expect_apart(self.paths, &parts)?;
+        for ImagePart { path, stack, bids, .. } in parts {
+            let (slices, geometry) = match (stack, volume.stacks.first()) {
+                (Some(number), _) => {
+                    let first = volume.stacks[..number].iter().map(|stack| stack.slices).sum();
+                    let Stack { slices, geometry } = volume.stacks[number];
+                    (first..first + slices, geometry)
                 }
+                (None, first) => (0..zyx[0], first.map_or_else(Default::default, |stack| stack.geometry)),
+            };
+            let labels: Vec<Label> = match &bids {
+                Some(file) => file.volumes.iter().map(|&number| self.shape.labels[number]).collect(),
+                None => self.shape.labels.clone(),
+            };
+            let frames = bids.as_ref().map_or(self.shape.frames, |file| file.volumes.len());
+            let shape = SeriesShape { frames, volume: [slices.len(), zyx[1], zyx[2]], geometry };
+            let options = WriteOptions {
+                repetition_time_s: self.shape.step_s.filter(|_| in_time(&labels)),
+                layout: self.shape.layout,
+                png: PngOptions::preview(slices.len(), frames),
+                values: bids.as_ref().map_or(self.args.numbers.values(), |file| Some(file.values)),
+                stored: None,
+                hounsfield: Some(false),
+                volumes: labels,
+            };
+            let series = SeriesWriter::create(path, &shape, &options)?;
+            self.writers.push(Writer { slices, series, bids });
+        }
+        Ok(())
+    }
+
+    /// Writes a volume, and keeps it where it is compared.
+    pub(super) fn push(&mut self, volume: &Volume) -> Result<()> {
+        if self.writers.is_empty() {
+            self.begin(volume)?;
+        }
+        for Writer { slices, series, bids } in &mut self.writers {
+            if bids.as_ref().is_none_or(|file| file.volumes.contains(&volume.index)) {
+                series.push(volume.data.slice_axis(Axis(0), slices.clone().into()))?;
             }
         }
-        for (slices, writer) in &mut self.writers {
-            writer.push(volume.data.slice_axis(Axis(0), slices.clone().into()))?;
-        }
         if self.args.run.reference.is_some() {
-            let shape = io_shape(self.shape.frames, zyx);
+            let shape = volume.data.shape();
+            let shape = io_shape(self.shape.frames, [shape[0], shape[1], shape[2]]);
             let mut data = match self.collected.take() {
                 Some(image) => image.into_data(),
                 None => ArrayD::<C32>::zeros(IxDyn(&shape)),
@@ -94,28 +174,31 @@ impl<'a> Files<'a> {
     /// compared.
     pub(super) fn finish(self, finished: &mut Finished<'_>) -> Result<Option<Image>> {
         let begun = std::time::Instant::now();
+        let Self { args, shape, writers, collected, .. } = self;
         together(|| {
-            for (_, writer) in self.writers {
-                let path = rayspin_shell::stdout::name(writer.path());
-                let left_out = writer.finish()?;
+            let mut named = Vec::new();
+            for Writer { series, bids, .. } in writers {
+                let path = rayspin_shell::stdout::name(series.path());
+                let left_out = series.finish()?;
                 left_out.into_iter().for_each(|note| finished.told.say(format!("{path}: {note}")));
+                named.extend(bids);
             }
-            Ok(())
+            write_sidecars(args, &shape, &named, finished)
         })?;
         let closing = begun.elapsed().as_secs_f64();
         if let Some(times) = &mut finished.times {
             times.write += closing;
             times.wall += closing;
         }
-        Ok(self.collected)
+        Ok(collected)
     }
 
     /// Keeps what is complete, and says what that is.
     pub(super) fn keep_partial(self) {
-        let frames = self.shape.frames;
-        for (_, writer) in self.writers {
-            let (done, name) = (writer.pushed(), writer.path().display().to_string());
-            match writer.keep_partial() {
+        for Writer { series, bids, .. } in self.writers {
+            let frames = bids.map_or(self.shape.frames, |file| file.volumes.len());
+            let (done, name) = (series.pushed(), series.path().display().to_string());
+            match series.keep_partial() {
                 Ok(Some(path)) => {
                     let kept: PathBuf = path;
                     say!("kept: {} ({done} of {frames} images)", kept.display());
@@ -125,6 +208,29 @@ impl<'a> Files<'a> {
             }
         }
     }
+}
+
+/// The `.json` of each file with a name of BIDS.
+fn write_sidecars(
+    args: &ReconMri,
+    shape: &StreamShape,
+    files: &[BidsFile],
+    finished: &mut Finished<'_>,
+) -> Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    if let Some(text) = Sidecar::untold(&shape.labels) {
+        finished.told.say(text);
+    }
+    let reader = io::open_scan(&args.scan, &Monitor::silent())?;
+    let heads = reader.heads();
+    for file in files {
+        let told = Sidecar::of(file, reader.header(), &heads, &shape.labels, shape.step_s);
+        let path = file.sidecar();
+        write_text(&path, &(serde_json::to_string_pretty(&told)? + "\n"))?;
+    }
+    Ok(())
 }
 
 /// `[frame, z, y, x]`, or `[z, y, x]` of a single frame.

@@ -75,7 +75,7 @@ pub(super) fn write_numbers(path: &Path, drawn: &Array4<f32>, pitch: f64) -> Res
     let values = drawn.slice(s![.., .., .., 0]).to_owned().into_dyn();
     let geometry = Geometry { spacing_mm: [pitch, pitch, 1.0], ..Geometry::default() };
     let image = Image::new(values, geometry)?;
-    files::write_image(path, &image, io::cfl::Layout::default(), Some(Values::Real))
+    files::write_image(path, &image, Some(Values::Real), io::WriteOptions::default())
 }
 
 /// Writes a page that carries the volume, coarser along each axis where it is too large.

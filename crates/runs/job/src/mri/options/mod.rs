@@ -27,6 +27,7 @@ const OF_PROGRAMS: &[Row] = &[
     Row::program("record", &[]),
     Row::program("no_record", &[]),
     Row::program("keep_identity", HEADER),
+    Row::program("bids", HEADER),
 ];
 
 static OPTIONS: LazyLock<Vec<Row>> = LazyLock::new(|| {

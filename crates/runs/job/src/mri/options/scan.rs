@@ -143,10 +143,6 @@ pub(super) const ROWS: &[Row] = &[
         .remedies(&[
             (&["repetition"], HOLDS),
             (&["repetitions"], COUNTS),
-            (
-                &["combine none"],
-                "`--repetition` chooses one repetition; each slice of it has its coil images",
-            ),
         ])
         .value("NUMBERS")
         .keyword("repetitions")
@@ -176,31 +172,40 @@ pub(super) const ROWS: &[Row] = &[
         (request.arrays.readouts, request.frames.readouts) = (Some(readouts.clone()), Some(readouts));
         Ok(())
     }),
-    Row::new(SCAN, "contrast", Kind::Counter, "Contrast (echo) to reconstruct [default: the first]")
-        .remedies(&[(&["contrast"], HOLDS)])
-        .value("N")
+    Row::new(SCAN, "contrast", Kind::Ranges, "Only contrasts (echoes) with these counters, from 0")
+        .remedies(&[(&["contrast", "contrasts", "volumes"], HOLDS)])
+        .details("With `--window` the default is the first contrast.")
+        .value("NUMBERS")
         .rare()
+        .keyword("contrasts")
         .needs(NUMBERED)
+        .recorded("contrast", |request| typed(&request.selection.contrast))
         .puts(|request, given| {
-            request.selection.contrast = Some(given.count()?);
+            request.selection.contrast = Some(given.ranges()?);
             Ok(())
         }),
-    Row::new(SCAN, "cardiac_phase", Kind::Counter, "Cardiac phase to reconstruct [default: the first]")
-        .remedies(&[(&["cardiac phase"], HOLDS)])
-        .value("N")
+    Row::new(SCAN, "cardiac_phase", Kind::Ranges, "Only cardiac phases with these counters, from 0")
+        .remedies(&[(&["cardiac phase", "cardiac phases"], HOLDS)])
+        .details("With `--window` the default is the first phase.")
+        .value("NUMBERS")
         .rare()
+        .keyword("cardiac_phases")
         .needs(NUMBERED)
+        .recorded("cardiac phase", |request| typed(&request.selection.phase))
         .puts(|request, given| {
-            request.selection.phase = Some(given.count()?);
+            request.selection.phase = Some(given.ranges()?);
             Ok(())
         }),
-    Row::new(SCAN, "set", Kind::Counter, "Set to reconstruct [default: the first]")
-        .remedies(&[(&["set"], HOLDS)])
-        .value("N")
+    Row::new(SCAN, "set", Kind::Ranges, "Only sets with these counters, from 0")
+        .remedies(&[(&["set", "sets"], HOLDS)])
+        .details("With `--window` the default is the first set.")
+        .value("NUMBERS")
         .rare()
+        .keyword("sets")
         .needs(HEADER)
+        .recorded("set", |request| typed(&request.selection.set))
         .puts(|request, given| {
-            request.selection.set = Some(given.count()?);
+            request.selection.set = Some(given.ranges()?);
             Ok(())
         }),
     Row::new(SCAN, "window", Kind::Count, "Make one image of every N readouts, as for golden angles")
@@ -258,14 +263,14 @@ pub(super) const ROWS: &[Row] = &[
         ),
     ])
     .details(
-        "The images of a series are its repetitions or windows, or the echoes (TE) of a BART array. FILE is Φ, [image, \
+        "The images of a series are its repetitions, echoes (contrasts) or windows. FILE is Φ, [image, \
          coefficient] ({arrays read}; a BART array has images in TE and coefficients in COEFF). svd:K is the first K singular \
          vectors of 256 decays e^(-t/T2) with T2 from 10 ms to 2 s at the echo times t. The run record has Φ. Methods: \
          {methods over a basis}. Excludes `--field-map`, `--independent`, `--map-sets 2`, `--lambda auto` and `--reference`.",
     )
     .value("FILE|svd:K")
     .rare()
-    .needs(&[OVER_A_BASIS, Requirement::Repetitions])
+    .needs(&[OVER_A_BASIS, Requirement::Volumes])
     .recorded("basis", |request| request.basis.as_ref().map_or(serde_json::Value::Null, BasisOf::recorded))
     .puts(|request, given| {
         request.basis = Some(match given.setting {
@@ -310,14 +315,14 @@ pub(super) const ROWS: &[Row] = &[
         SCAN,
         "independent",
         Kind::Flag,
-        "Estimate coil sensitivities anew in each repetition or window",
+        "Estimate coil sensitivities anew in each repetition, contrast or window",
     )
     .details(
         "The largest eigenvalue, to which λ is relative, is computed anew too. Without this option both are computed once for all \
          images.",
     )
     .rare()
-    .needs(&[Requirement::Shared, Requirement::Repetitions])
+    .needs(&[Requirement::Shared, Requirement::Volumes])
     .recorded("independent", |request| request.options.independent.into())
     .puts(|request, _| {
         request.options.independent = true;
