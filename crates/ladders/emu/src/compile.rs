@@ -327,11 +327,11 @@ fn whole(path: &Path, key: &str) -> bool {
     let mut bytes = Vec::new();
     let read = private::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
     let parts = read.ok().and_then(|_| bytes.split_last_chunk::<HASH>());
-    parts.is_some_and(|(code, found)| hash(key, code).as_bytes() == found)
+    parts.is_some_and(|(code, stored)| hash(key, code).as_bytes() == stored)
 }
 
-fn io(what: &str, at: &Path) -> impl Fn(std::io::Error) -> Failure + use<> {
-    let words = format!("{what} {}", at.display());
+fn io(what: &str, path: &Path) -> impl Fn(std::io::Error) -> Failure + use<> {
+    let words = format!("{what} {}", path.display());
     move |error| Failure { words: format!("{words}: {error}") }
 }
 
@@ -388,8 +388,8 @@ mod tests {
         damaged[sound.len() / 2] ^= 1;
         let code = &sound[..sound.len() - HASH];
         let other = [code, hash("another key", code).as_bytes()].concat();
-        for found in [&damaged, &other, &sound[..40].to_vec(), &Vec::new()] {
-            std::fs::write(&path, found).unwrap();
+        for contents in [&damaged, &other, &sound[..40].to_vec(), &Vec::new()] {
+            std::fs::write(&path, contents).unwrap();
             library().unwrap();
             assert_eq!(std::fs::read(&path).unwrap().len(), sound.len());
         }

@@ -20,16 +20,16 @@ pub(crate) fn pin(bytes: u64) -> Result<*mut u8> {
     let refused = || Error::Memory { what: "pinned host memory".to_owned(), needed: bytes, available: 0 };
     let layout = layout(bytes).ok_or_else(refused)?;
     // SAFETY: the layout is not empty.
-    let at = unsafe { alloc_zeroed(layout) };
-    if at.is_null() { Err(refused()) } else { Ok(at) }
+    let address = unsafe { alloc_zeroed(layout) };
+    if address.is_null() { Err(refused()) } else { Ok(address) }
 }
 
 /// # Safety
-/// `at` comes from [`pin`] with the same size, and is not used again.
-pub(crate) unsafe fn unpin(at: *mut u8, bytes: u64) {
+/// `address` comes from [`pin`] with the same size, and is not used again.
+pub(crate) unsafe fn unpin(address: *mut u8, bytes: u64) {
     if let Some(layout) = layout(bytes) {
         // SAFETY: as the caller promises.
-        unsafe { dealloc(at, layout) };
+        unsafe { dealloc(address, layout) };
     }
 }
 
@@ -52,8 +52,9 @@ impl Copy {
         unsafe { self.to.copy_from_nonoverlapping(self.from, self.bytes) };
     }
 
-    fn touches(&self, at: u64, bytes: u64) -> bool {
-        overlap(self.from as u64, self.bytes, at, bytes) || overlap(self.to as u64, self.bytes, at, bytes)
+    fn touches(&self, address: u64, bytes: u64) -> bool {
+        overlap(self.from as u64, self.bytes, address, bytes)
+            || overlap(self.to as u64, self.bytes, address, bytes)
     }
 }
 
@@ -71,8 +72,8 @@ impl Untold {
         unsafe { self.to.copy_from_nonoverlapping(self.values.as_ptr(), self.values.len()) };
     }
 
-    fn touches(&self, at: u64, bytes: u64) -> bool {
-        overlap(self.to as u64, self.values.len(), at, bytes)
+    fn touches(&self, address: u64, bytes: u64) -> bool {
+        overlap(self.to as u64, self.values.len(), address, bytes)
     }
 
     /// Writes the pending values of the range `from`, `bytes` long, into `to`, which holds a copy of that
@@ -218,7 +219,7 @@ impl PendingCopies {
         self.tickets
     }
 
-    fn of(&mut self, stream: Stream) -> Option<&mut Vec<Copy>> {
+    fn pending_on(&mut self, stream: Stream) -> Option<&mut Vec<Copy>> {
         match stream {
             // What another library queues is done when its call returns.
             Stream::Work | Stream::Foreign(_) => None,
@@ -227,19 +228,19 @@ impl PendingCopies {
         }
     }
 
-    pub(crate) fn pinned(&mut self, at: *const u8, bytes: u64) {
-        self.pinned.insert(at as u64, bytes);
+    pub(crate) fn pinned(&mut self, address: *const u8, bytes: u64) {
+        self.pinned.insert(address as u64, bytes);
     }
 
-    pub(crate) fn unpinned(&mut self, at: *const u8) {
-        self.pinned.remove(&(at as u64));
+    pub(crate) fn unpinned(&mut self, address: *const u8) {
+        self.pinned.remove(&(address as u64));
     }
 
     /// Whether these are few bytes that the device can copy by itself.
     pub(crate) fn reads_late(&self, from: &[u8]) -> bool {
-        let at = from.as_ptr() as u64;
-        let pinned = self.pinned.range(..=at).next_back();
-        from.len() <= LATE && pinned.is_some_and(|(&first, &bytes)| at < first + bytes)
+        let address = from.as_ptr() as u64;
+        let pinned = self.pinned.range(..=address).next_back();
+        from.len() <= LATE && pinned.is_some_and(|(&first, &bytes)| address < first + bytes)
     }
 
     /// # Safety
@@ -255,7 +256,7 @@ impl PendingCopies {
     /// `bytes` bytes are allocated at both addresses until a stream is ordered after this one. Nothing uses
     /// `to` or changes `from` before.
     pub(crate) unsafe fn upload(&mut self, stream: Stream, from: *const u8, to: *mut u8, bytes: usize) {
-        match self.of(stream) {
+        match self.pending_on(stream) {
             None => {
                 // SAFETY: as the caller promises.
                 unsafe { to.copy_from_nonoverlapping(from, bytes) };
@@ -278,7 +279,7 @@ impl PendingCopies {
     pub(crate) unsafe fn download(&mut self, stream: Stream, from: *const u8, to: *mut u8, bytes: usize) {
         // SAFETY: as the caller promises.
         unsafe { to.write_bytes(POISON, bytes) };
-        match self.of(stream) {
+        match self.pending_on(stream) {
             Some(pending) => pending.push(Copy { from, to, bytes }),
             None => {
                 // SAFETY: as the caller promises.
@@ -298,7 +299,7 @@ impl PendingCopies {
 
     /// Does the pending copies of a stream.
     pub(crate) fn finish(&mut self, stream: Stream) {
-        for copy in self.of(stream).map(std::mem::take).unwrap_or_default() {
+        for copy in self.pending_on(stream).map(std::mem::take).unwrap_or_default() {
             // SAFETY: as who asked for it promised.
             unsafe { copy.perform() };
         }
@@ -330,21 +331,21 @@ impl PendingCopies {
 
     /// Forgets copies from and to memory that is freed. Errors: such a copy was under way; it is not done any
     /// more.
-    pub(crate) fn give_back(&mut self, at: u64, bytes: u64) -> Result<()> {
+    pub(crate) fn give_back(&mut self, address: u64, bytes: u64) -> Result<()> {
         let under_way = |copies: &Self| {
             let under_way = copies.pending.iter().flatten().chain(&copies.late).chain(copies.begun.values());
             under_way.count() + copies.told.len() + copies.untold.len()
         };
         let before = under_way(self);
-        self.pending.iter_mut().for_each(|pending| pending.retain(|copy| !copy.touches(at, bytes)));
-        self.late.retain(|copy| !copy.touches(at, bytes));
-        self.begun.retain(|_, copy| !copy.touches(at, bytes));
-        self.told.retain(|untold| !untold.touches(at, bytes));
-        self.untold.retain(|_, untold| !untold.touches(at, bytes));
+        self.pending.iter_mut().for_each(|pending| pending.retain(|copy| !copy.touches(address, bytes)));
+        self.late.retain(|copy| !copy.touches(address, bytes));
+        self.begun.retain(|_, copy| !copy.touches(address, bytes));
+        self.told.retain(|untold| !untold.touches(address, bytes));
+        self.untold.retain(|_, untold| !untold.touches(address, bytes));
         if under_way(self) == before {
             return Ok(());
         }
-        let detail = format!("{bytes} bytes at {at:#x} are given back while they are copied");
+        let detail = format!("{bytes} bytes at {address:#x} are given back while they are copied");
         Err(Error::Device { what: "memory of the emulated GPU".to_owned(), detail })
     }
 }

@@ -109,7 +109,7 @@ impl State {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         *self.counts.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default() += 1;
         match *self.fault.lock().unwrap_or_else(PoisonError::into_inner) {
-            Fault::Call { number: at, sticky } if number == at || (sticky && number > at) => {
+            Fault::Call { number: failing, sticky } if number == failing || (sticky && number > failing) => {
                 self.fail(name);
                 let what = format!("{name} on the faulty GPU");
                 Err(Error::Device { what, detail: format!("call {number} fails as asked") })
@@ -181,9 +181,9 @@ unsafe impl Driver for Faulty {
         self.inner.pin(bytes)
     }
 
-    unsafe fn unpin(&self, at: *mut u8, bytes: u64) {
+    unsafe fn unpin(&self, pointer: *mut u8, bytes: u64) {
         // SAFETY: as the caller promises.
-        unsafe { self.inner.unpin(at, bytes) }
+        unsafe { self.inner.unpin(pointer, bytes) }
     }
 
     unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
@@ -221,10 +221,10 @@ unsafe impl Driver for Faulty {
         unsafe { self.inner.queue_download(stream, from, to, bytes) }
     }
 
-    unsafe fn pinned_address(&self, at: *mut u8) -> Result<u64> {
+    unsafe fn pinned_address(&self, pointer: *mut u8) -> Result<u64> {
         self.state.call("pinned_address")?;
         // SAFETY: as the caller promises.
-        unsafe { self.inner.pinned_address(at) }
+        unsafe { self.inner.pinned_address(pointer) }
     }
 
     unsafe fn upload_unstaged(&self, to: u64, from: &[u8]) -> Result<()> {
@@ -245,10 +245,10 @@ unsafe impl Driver for Faulty {
         unsafe { self.inner.copy(from, to, bytes) }
     }
 
-    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
+    unsafe fn set_bytes(&self, address: u64, byte: u8, bytes: u64) -> Result<()> {
         self.state.call("set_bytes")?;
         // SAFETY: as the caller promises.
-        unsafe { self.inner.set_bytes(at, byte, bytes) }
+        unsafe { self.inner.set_bytes(address, byte, bytes) }
     }
 
     fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>> {

@@ -61,13 +61,13 @@ unsafe fn transform<T: FftNum>(
             line.resize(n, Complex::new(T::zero(), T::zero()));
             for outer in 0..size / (n * inner) {
                 for i in 0..inner {
-                    let at = |k: usize| (outer * n + k) * inner + i;
+                    let index = |k: usize| (outer * n + k) * inner + i;
                     for (k, value) in line.iter_mut().enumerate() {
-                        *value = values[at(k)];
+                        *value = values[index(k)];
                     }
                     fft.process(&mut line);
                     for (k, value) in line.iter().enumerate() {
-                        values[at(k)] = *value;
+                        values[index(k)] = *value;
                     }
                 }
             }

@@ -50,19 +50,19 @@ pub fn devices() -> Result<Vec<Device>> {
     let chosen = std::env::var("RAYSPIN_TEST_DEVICES").ok();
     let wanted = |kind: &str| chosen.as_deref().is_none_or(|list| list.split(',').any(|word| word == kind));
     let host = Device::cpu_with_threads(2)?;
-    let mut all = Vec::new();
+    let mut devices = Vec::new();
     if wanted("cpu") {
-        all.push(host.clone());
+        devices.push(host.clone());
     }
     if wanted("emulated") {
-        all.push(Device::with_driver(Arc::new(Emulator::new()?), host.clone()));
+        devices.push(Device::with_driver(Arc::new(Emulator::new()?), host.clone()));
     }
     if wanted("cuda") {
         for ordinal in 0..rayspin_device::cuda::count().unwrap_or(0) {
-            all.push(Device::cuda(ordinal, host.clone())?);
+            devices.push(Device::cuda(ordinal, host.clone())?);
         }
     }
-    Ok(all)
+    Ok(devices)
 }
 
 /// A CUDA processor made of the host's cores. It has the limits of an H100, except for its memory.
@@ -116,7 +116,7 @@ enum Work {
     Launch { kernel: Arc<module::Callable>, launch: Launch, arguments: Vec<Vec<u128>> },
     Upload { to: u64, bytes: Vec<u8> },
     Copy { from: u64, to: u64, bytes: u64 },
-    Set { at: u64, byte: u8, bytes: u64 },
+    Set { address: u64, byte: u8, bytes: u64 },
     Fft { plan: FftPlan, sign: i32, from: u64, to: u64 },
 }
 
@@ -305,12 +305,12 @@ impl Inner {
                 }
                 Ok(())
             }
-            Work::Set { at, byte, bytes } => {
-                self.expect(*at, *bytes)?;
+            Work::Set { address, byte, bytes } => {
+                self.expect(*address, *bytes)?;
                 // SAFETY: the range was just found to be allocated.
                 #[allow(unsafe_code)]
                 unsafe {
-                    (*at as usize as *mut u8).write_bytes(*byte, *bytes as usize);
+                    (*address as usize as *mut u8).write_bytes(*byte, *bytes as usize);
                 }
                 Ok(())
             }
@@ -330,14 +330,18 @@ impl Inner {
     }
 
     /// Errors: the range is not allocated.
-    fn expect(&self, at: u64, bytes: u64) -> Result<()> {
+    fn expect(&self, address: u64, bytes: u64) -> Result<()> {
         let inside = |&(from, size): &(u64, u64)| {
-            at >= from && at.checked_add(bytes).is_some_and(|end| end <= from + size)
+            address >= from && address.checked_add(bytes).is_some_and(|end| end <= from + size)
         };
-        if lock(&self.heap).holds(at, bytes) || lock(&self.variables).iter().any(inside) {
+        if lock(&self.heap).holds(address, bytes) || lock(&self.variables).iter().any(inside) {
             return Ok(());
         }
-        Err(Error::value("emulated GPU memory", "an allocated range", format!("{bytes} bytes at {at:#x}")))
+        Err(Error::value(
+            "emulated GPU memory",
+            "an allocated range",
+            format!("{bytes} bytes at {address:#x}"),
+        ))
     }
 
     fn write(&self, to: u64, bytes: &[u8]) -> Result<()> {
@@ -427,20 +431,20 @@ unsafe impl Driver for Emulator {
     }
 
     fn pin(&self, bytes: u64) -> Result<*mut u8> {
-        let at = copy_streams::pin(bytes)?;
-        lock(&self.inner.copies).pinned(at, bytes);
-        Ok(at)
+        let pointer = copy_streams::pin(bytes)?;
+        lock(&self.inner.copies).pinned(pointer, bytes);
+        Ok(pointer)
     }
 
-    unsafe fn unpin(&self, at: *mut u8, bytes: u64) {
+    unsafe fn unpin(&self, pointer: *mut u8, bytes: u64) {
         let mut order = lock(&self.inner.order);
         let mut copies = lock(&self.inner.copies);
-        copies.unpinned(at);
-        if let Err(error) = copies.give_back(at as u64, bytes) {
+        copies.unpinned(pointer);
+        if let Err(error) = copies.give_back(pointer as u64, bytes) {
             order.failure.get_or_insert(error);
         }
         // SAFETY: as the caller promises.
-        unsafe { copy_streams::unpin(at, bytes) }
+        unsafe { copy_streams::unpin(pointer, bytes) }
     }
 
     unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
@@ -487,8 +491,8 @@ unsafe impl Driver for Emulator {
         self.inner.ask(Work::Copy { from, to, bytes })
     }
 
-    unsafe fn set_bytes(&self, at: u64, byte: u8, bytes: u64) -> Result<()> {
-        self.inner.ask(Work::Set { at, byte, bytes })
+    unsafe fn set_bytes(&self, address: u64, byte: u8, bytes: u64) -> Result<()> {
+        self.inner.ask(Work::Set { address, byte, bytes })
     }
 
     fn texture(&self, layout: &TextureLayout) -> Result<Arc<dyn TextureMemory>> {

@@ -35,15 +35,15 @@ impl Loops {
         let (functions, others) = definitions(text);
         // Kernels are never called, so a variable with the name of a kernel means nothing.
         let kernels = kernels(text);
-        let mut all: HashMap<&str, &HashSet<String>> =
+        let mut words_by_name: HashMap<&str, &HashSet<String>> =
             functions.iter().chain(&others).map(|(name, words)| (name.as_str(), words)).collect();
-        let names: Vec<_> = all.keys().map(|name| (*name).to_owned()).collect();
-        all.retain(|name, _| !kernels.contains(*name));
+        let names: Vec<_> = words_by_name.keys().map(|name| (*name).to_owned()).collect();
+        words_by_name.retain(|name, _| !kernels.contains(*name));
         let words_of = |name: &str| functions.get(name).or_else(|| others.get(name));
         let reached: HashMap<String, HashSet<String>> = names
             .into_iter()
             .filter_map(|name| {
-                let reached = reach(words_of(&name)?, &all);
+                let reached = reach(words_of(&name)?, &words_by_name);
                 Some((name, reached))
             })
             .collect();
@@ -84,10 +84,10 @@ fn is_macro(text: &str, name: &str) -> bool {
 }
 
 /// These words and all words that they reach.
-fn reach(words: &HashSet<String>, all: &HashMap<&str, &HashSet<String>>) -> HashSet<String> {
+fn reach(words: &HashSet<String>, words_by_name: &HashMap<&str, &HashSet<String>>) -> HashSet<String> {
     let (mut seen, mut next) = (words.clone(), words.iter().cloned().collect::<Vec<_>>());
     while let Some(name) = next.pop() {
-        for word in all.get(name.as_str()).into_iter().flat_map(|words| words.iter()) {
+        for word in words_by_name.get(name.as_str()).into_iter().flat_map(|words| words.iter()) {
             if seen.insert(word.clone()) {
                 next.push(word.clone());
             }
@@ -114,70 +114,70 @@ type Words = HashMap<String, HashSet<String>>;
 fn definitions(text: &str) -> (Words, Words) {
     let (mut functions, mut others) = (Words::new(), Words::new());
     let text = without_comments(text);
-    let (mut at, mut depth, mut statement, mut before) = (0, 0usize, 0, None);
-    while let Some(c) = text[at..].chars().next() {
-        if let Some(bytes) = skipped(&text[at..], before) {
-            let part = &text[at..at + bytes];
+    let (mut offset, mut depth, mut statement, mut before) = (0, 0usize, 0, None);
+    while let Some(c) = text[offset..].chars().next() {
+        if let Some(bytes) = skipped(&text[offset..], before) {
+            let part = &text[offset..offset + bytes];
             if let Some(rest) = part.strip_prefix('#').and_then(|d| d.trim_start().strip_prefix("define")) {
                 let rest = rest.trim_start();
                 let name = word(rest);
                 others.entry(name.to_owned()).or_default().extend(words(&rest[name.len()..]));
             }
-            if part.starts_with('#') && depth == 0 && text[statement..at].trim().is_empty() {
-                statement = at + bytes;
+            if part.starts_with('#') && depth == 0 && text[statement..offset].trim().is_empty() {
+                statement = offset + bytes;
             }
-            (at, before) = (at + bytes, Some(' '));
+            (offset, before) = (offset + bytes, Some(' '));
             continue;
         }
         before = Some(c);
         match c {
-            ';' => statement = at + 1,
+            ';' => statement = offset + 1,
             '}' => {
                 depth = depth.saturating_sub(1);
-                statement = at + 1;
+                statement = offset + 1;
             }
             '{' => {
-                let head = &text[statement..at];
+                let head = &text[statement..offset];
                 if head.trim_end().ends_with("\"C\"") || has_word(head, "namespace") {
-                    (depth, statement) = (depth + 1, at + 1);
+                    (depth, statement) = (depth + 1, offset + 1);
                 } else {
-                    let end = at + braced(&text[at..]);
+                    let end = offset + braced(&text[offset..]);
                     match called(head) {
                         Some(name) => functions.entry(name).or_default().extend(words(&text[statement..end])),
                         None => {
                             // A type, or a list of values: by each word before it.
                             for name in words(head) {
-                                others.entry(name).or_default().extend(words(&text[at..end]));
+                                others.entry(name).or_default().extend(words(&text[offset..end]));
                             }
                         }
                     }
-                    at = end;
+                    offset = end;
                     statement = end;
                     continue;
                 }
             }
             _ => {}
         }
-        at += c.len_utf8();
+        offset += c.len_utf8();
     }
     (functions, others)
 }
 
 /// Bytes of the braced text that `text` begins with.
 fn braced(text: &str) -> usize {
-    let (mut at, mut depth) = (0, 0usize);
-    while let Some(c) = text[at..].chars().next() {
-        if let Some(bytes) = skipped(&text[at..], Some('x')) {
-            at += bytes;
+    let (mut offset, mut depth) = (0, 0usize);
+    while let Some(c) = text[offset..].chars().next() {
+        if let Some(bytes) = skipped(&text[offset..], Some('x')) {
+            offset += bytes;
             continue;
         }
-        at += c.len_utf8();
+        offset += c.len_utf8();
         match c {
             '{' => depth += 1,
             '}' => {
                 depth -= 1;
                 if depth == 0 {
-                    return at;
+                    return offset;
                 }
             }
             _ => {}
@@ -188,24 +188,24 @@ fn braced(text: &str) -> usize {
 
 /// The name of the function that a head declares.
 fn called(head: &str) -> Option<String> {
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        at += head[at..].find('(')?;
-        let name = last_word(&head[..at]);
+        offset += head[offset..].find('(')?;
+        let name = last_word(&head[..offset]);
         if !matches!(name, "__launch_bounds__" | "__align__" | "alignas" | "__attribute__" | "") {
-            let typed = has_word(&head[..at], "struct") && !head[..at].contains("__device__");
+            let typed = has_word(&head[..offset], "struct") && !head[..offset].contains("__device__");
             return (!typed).then(|| name.to_owned());
         }
-        at += group(&head[at..])?;
+        offset += group(&head[offset..])?;
     }
 }
 
 /// Bytes from the end of a function's name to behind the parenthesis that opens its parameters, template
 /// arguments between.
 pub(crate) fn opening(text: &str) -> Option<usize> {
-    let mut at = blank(text);
-    if text[at..].starts_with('<') {
-        let (from, mut depth) = (at, 0);
+    let mut offset = blank(text);
+    if text[offset..].starts_with('<') {
+        let (from, mut depth) = (offset, 0);
         for (i, c) in text[from..].char_indices() {
             match c {
                 '<' => depth += 1,
@@ -214,16 +214,16 @@ pub(crate) fn opening(text: &str) -> Option<usize> {
                 _ => return None,
             }
             if depth == 0 {
-                at = from + i + 1;
+                offset = from + i + 1;
                 break;
             }
         }
-        if at == from {
+        if offset == from {
             return None;
         }
     }
-    at += blank(&text[at..]);
-    text[at..].starts_with('(').then_some(at + 1)
+    offset += blank(&text[offset..]);
+    text[offset..].starts_with('(').then_some(offset + 1)
 }
 
 /// Splits a kernel whose first statements are constants and `if (...) return;` in two: a test whether a
@@ -236,22 +236,22 @@ pub(crate) fn parted(
     pure: impl Fn(&str) -> bool,
 ) -> Option<String> {
     let inside = body.strip_prefix('{')?.strip_suffix('}')?;
-    let (mut at, mut guard, mut whole, mut parts, mut until) = (0, String::new(), String::new(), 0, 0);
+    let (mut offset, mut guard, mut whole, mut parts, mut until) = (0, String::new(), String::new(), 0, 0);
     let (mut guard_until, mut whole_until) = (0, 0);
     loop {
-        let from = at;
-        at += blank(&inside[at..]);
-        let rest = &inside[at..];
+        let from = offset;
+        offset += blank(&inside[offset..]);
+        let rest = &inside[offset..];
         match word(rest) {
             "const" => {
-                let end = at + statement_end(rest)? + 1;
+                let end = offset + statement_end(rest)? + 1;
                 let text = &inside[from..end];
                 if !pure(text) {
                     break;
                 }
                 guard.push_str(text);
                 whole.push_str(text);
-                at = end;
+                offset = end;
             }
             "if" => {
                 let condition = 2 + group(&rest[2..])?;
@@ -260,14 +260,14 @@ pub(crate) fn parted(
                 if word(&rest[then..]) != "return" || !rest[after..].trim_start().starts_with(';') {
                     break;
                 }
-                let end = at + after + rest[after..].find(';')? + 1;
+                let end = offset + after + rest[after..].find(';')? + 1;
                 if !pure(&rest[..condition]) {
                     break;
                 }
                 guard.push_str(&format!(" if {} return false;", rest[2..condition].trim()));
                 parts += 1;
-                at = end;
-                (until, guard_until, whole_until) = (at, guard.len(), whole.len());
+                offset = end;
+                (until, guard_until, whole_until) = (offset, guard.len(), whole.len());
             }
             _ => break,
         }

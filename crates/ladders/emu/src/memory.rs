@@ -54,9 +54,9 @@ impl Heap {
             base.add(GUARD).write_bytes(POISON, size);
             let address = base.add(GUARD) as u64;
             let pattern = pattern(address);
-            for at in 0..GUARD {
-                base.add(at).write(pattern[at % 4]);
-                base.add(GUARD + size + at).write(pattern[at % 4]);
+            for offset in 0..GUARD {
+                base.add(offset).write(pattern[offset % 4]);
+                base.add(GUARD + size + offset).write(pattern[offset % 4]);
             }
             self.pieces.insert(address, size);
             self.used += bytes;
@@ -77,20 +77,19 @@ impl Heap {
 
     /// Whether `bytes` bytes at `address` lie in one piece.
     pub(crate) fn holds(&self, address: u64, bytes: u64) -> bool {
-        self.pieces
-            .range(..=address)
-            .next_back()
-            .is_some_and(|(&at, &size)| address.checked_add(bytes).is_some_and(|end| end <= at + size as u64))
+        self.pieces.range(..=address).next_back().is_some_and(|(&start, &size)| {
+            address.checked_add(bytes).is_some_and(|end| end <= start + size as u64)
+        })
     }
 
     /// Addresses and bytes of all pieces, in order.
     pub(crate) fn pieces(&self) -> Vec<(u64, u64)> {
-        self.pieces.iter().map(|(&at, &size)| (at, size as u64)).collect()
+        self.pieces.iter().map(|(&address, &size)| (address, size as u64)).collect()
     }
 
     /// Describes writes outside a piece since the last call, and restores the guards.
     pub(crate) fn damage(&self) -> Option<String> {
-        let mut found = None;
+        let mut damage = None;
         for (&address, &size) in &self.pieces {
             // SAFETY: both guards belong to the piece's allocation; nothing else refers to them.
             let (before, after) = unsafe {
@@ -101,18 +100,18 @@ impl Heap {
             };
             let pattern = pattern(address);
             let place = match (damaged(after, pattern), damaged(before, pattern)) {
-                (Some(at), _) => Some(format!("{at} bytes past the end")),
-                (None, Some(at)) => Some(format!("{} bytes before the beginning", GUARD - at)),
+                (Some(distance), _) => Some(format!("{distance} bytes past the end")),
+                (None, Some(distance)) => Some(format!("{} bytes before the beginning", GUARD - distance)),
                 (None, None) => None,
             };
             if let Some(place) = place {
-                found.get_or_insert_with(|| format!("a write {place} of an array of {size} bytes"));
+                damage.get_or_insert_with(|| format!("a write {place} of an array of {size} bytes"));
                 for zone in [before, after] {
                     zone.iter_mut().zip(pattern.iter().cycle()).for_each(|(b, &p)| *b = p);
                 }
             }
         }
-        found
+        damage
     }
 }
 

@@ -40,7 +40,7 @@ struct RawKernel {
 #[repr(C)]
 struct RawVariable {
     name: *const c_char,
-    at: *mut c_void,
+    address: *mut c_void,
     bytes: u64,
 }
 
@@ -76,7 +76,7 @@ struct RawProgram {
 
 /// Stacks and shared memory of one thread of the host, between launches.
 struct Idle {
-    at: *mut Workspace,
+    pointer: *mut Workspace,
     /// The library whose code made it and frees it.
     library: Arc<Code>,
 }
@@ -87,7 +87,7 @@ unsafe impl Send for Idle {}
 impl Drop for Idle {
     fn drop(&mut self) {
         // SAFETY: the workspace was made by this library and is not in use.
-        unsafe { (self.library.program().destroy)(self.at) };
+        unsafe { (self.library.program().destroy)(self.pointer) };
     }
 }
 
@@ -102,15 +102,15 @@ impl Workspaces {
             return Ok(idle);
         }
         // SAFETY: no requirements.
-        let at = unsafe { (code.program().make)() };
-        if at.is_null() {
+        let pointer = unsafe { (code.program().make)() };
+        if pointer.is_null() {
             return Err(Error::Memory {
                 what: "emulator's workspace".to_owned(),
                 needed: 1 << 20,
                 available: 0,
             });
         }
-        Ok(Idle { at, library: code.clone() })
+        Ok(Idle { pointer, library: code.clone() })
     }
 
     fn give(&self, idle: Idle) {
@@ -197,11 +197,17 @@ struct Counted {
 
 type RawCall = unsafe extern "C" fn(*mut *mut c_void);
 
+/// A kernel's entry in a compiled library.
+struct NativeKernel<'a> {
+    code: &'a Arc<Code>,
+    call: RawCall,
+}
+
 impl RawVariable {
     fn named(&self) -> (String, u64, u64) {
         // SAFETY: names are literals of the library.
         let name = unsafe { CStr::from_ptr(self.name) }.to_string_lossy().into_owned();
-        (name, self.at as u64, self.bytes)
+        (name, self.address as u64, self.bytes)
     }
 }
 
@@ -252,7 +258,7 @@ impl Loaded {
             None => None,
         };
         for variable in code.variables() {
-            lock(&inner.variables).push((variable.at as u64, variable.bytes));
+            lock(&inner.variables).push((variable.address as u64, variable.bytes));
         }
         Ok(Self { code: Arc::new(code), counted, inner, name: program.name })
     }
@@ -261,7 +267,7 @@ impl Loaded {
 impl Drop for Loaded {
     fn drop(&mut self) {
         for variable in self.code.variables() {
-            lock(&self.inner.variables).retain(|&(at, _)| at != variable.at as u64);
+            lock(&self.inner.variables).retain(|&(address, _)| address != variable.address as u64);
         }
     }
 }
@@ -304,7 +310,7 @@ impl Module for Loaded {
             .variables()
             .iter()
             .find(|v| named(v.name, name))
-            .map(|v| (v.at as u64, v.bytes))
+            .map(|v| (v.address as u64, v.bytes))
             .ok_or_else(|| Error::value("variable", format!("one of {}", self.name), name))
     }
 }
@@ -362,16 +368,19 @@ impl Callable {
         lock(&inner.ran).insert(self.name.clone(), self.how.clone());
         if let (Some(counted), Some(counts)) = (&self.counted, &inner.counts) {
             // SAFETY: as the caller promises.
-            let Some(found) = (unsafe { self.run_counted(inner, counted, launch, arguments)? }) else {
+            let Some(launch_counts) = (unsafe { self.run_counted(inner, counted, launch, arguments)? })
+            else {
                 return Ok(());
             };
-            let mut all = lock(counts);
+            let mut counts = lock(counts);
             let same = |other: &&mut Counts| {
-                other.program == found.program && other.kernel == found.kernel && other.launch == found.launch
+                other.program == launch_counts.program
+                    && other.kernel == launch_counts.kernel
+                    && other.launch == launch_counts.launch
             };
-            match all.iter_mut().find(same) {
-                Some(other) => other.add(found),
-                None => all.push(found),
+            match counts.iter_mut().find(same) {
+                Some(other) => other.add(launch_counts),
+                None => counts.push(launch_counts),
             }
             return Ok(());
         }
@@ -393,7 +402,7 @@ impl Callable {
             // the caller promises.
             let bad = unsafe {
                 (self.code.program().run)(
-                    workspace.at,
+                    workspace.pointer,
                     self.call,
                     self.whole,
                     pointers.as_mut_ptr(),
@@ -436,7 +445,7 @@ impl Callable {
         let blocks = launch.blocks.iter().map(|&b| u64::from(b)).product::<u64>();
         // SAFETY: as the caller promises.
         let part = |code: &Arc<Code>, call, blocks| unsafe {
-            self.part(inner, (code, call), launch, arguments, blocks)
+            self.part(inner, NativeKernel { code, call }, launch, arguments, blocks)
         };
         if inner.uncounted.load(Ordering::SeqCst) {
             self.uncounted(counted, 0..blocks, &part)?;
@@ -487,8 +496,8 @@ impl Callable {
         let plain = counted.plain()?;
         let missing = || Error::value("kernel", "one of the program's", &self.name);
         let kernel = self.name.rsplit("::").next().unwrap_or_default();
-        let found = plain.kernels().iter().find(|k| named(k.name, kernel)).ok_or_else(missing)?;
-        let call = found.call.ok_or_else(missing)?;
+        let plain_kernel = plain.kernels().iter().find(|k| named(k.name, kernel)).ok_or_else(missing)?;
+        let call = plain_kernel.call.ok_or_else(missing)?;
         copy_variables(&self.code, plain);
         let done = part(plain, call, blocks);
         copy_variables(plain, &self.code);
@@ -498,11 +507,11 @@ impl Callable {
     /// Runs some blocks in order on this thread.
     ///
     /// # Safety
-    /// As for `run`; `call` is this kernel in `code`.
+    /// As for `run`; `native` is this kernel.
     unsafe fn part(
         &self,
         inner: &Inner,
-        (code, call): (&Arc<Code>, RawCall),
+        native: NativeKernel<'_>,
         launch: Launch,
         arguments: &[Vec<u128>],
         blocks: std::ops::Range<u64>,
@@ -516,12 +525,12 @@ impl Callable {
         let (mut next, mut stop): (u64, c_int) = (blocks.start, 0);
         let mut pointers: Vec<*mut c_void> = arguments.iter().map(|a| a.as_ptr().cast_mut().cast()).collect();
         let mut message = [0u8; MESSAGE];
-        let workspace = inner.workspaces.take(code)?;
+        let workspace = inner.workspaces.take(native.code)?;
         // SAFETY: the workspace is this thread's; the rest as the caller promises.
         let bad = unsafe {
-            (code.program().run)(
-                workspace.at,
-                call,
+            (native.code.program().run)(
+                workspace.pointer,
+                native.call,
                 None,
                 pointers.as_mut_ptr(),
                 &raw const raw,
@@ -544,7 +553,9 @@ fn copy_variables(from: &Code, to: &Code) {
     for (a, b) in from.variables().iter().zip(to.variables()) {
         if a.bytes == b.bytes {
             // SAFETY: both are variables with as many bytes, of different libraries.
-            unsafe { std::ptr::copy_nonoverlapping(a.at.cast::<u8>(), b.at.cast(), a.bytes as usize) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(a.address.cast::<u8>(), b.address.cast(), a.bytes as usize)
+            };
         }
     }
 }

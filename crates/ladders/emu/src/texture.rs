@@ -66,7 +66,7 @@ impl TextureMemory for Surface {
 
 impl Drop for Surface {
     fn drop(&mut self) {
-        lock(&self.inner.textures).retain(|&at| at != self.raw.texels);
+        lock(&self.inner.textures).retain(|&address| address != self.raw.texels);
         if let Err(error) = lock(&self.inner.heap).free(self.raw.texels) {
             lock(&self.inner.order).failure.get_or_insert(error);
         }

@@ -112,7 +112,7 @@ struct Kernel {
 /// Copies everything except the words of the language unchanged.
 struct Reader<'a> {
     text: &'a str,
-    at: usize,
+    offset: usize,
     out: String,
     /// For each open brace, whether it only groups declarations of the outermost level.
     braces: Vec<bool>,
@@ -141,7 +141,7 @@ impl<'a> Reader<'a> {
     fn new(text: &'a str) -> Self {
         Self {
             text,
-            at: 0,
+            offset: 0,
             out: String::with_capacity(text.len() * 2),
             braces: Vec::new(),
             inside: None,
@@ -160,12 +160,12 @@ impl<'a> Reader<'a> {
     }
 
     fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+        &self.text[self.offset..]
     }
 
     fn copy(&mut self, bytes: usize) {
-        self.out.push_str(&self.text[self.at..self.at + bytes]);
-        self.at += bytes;
+        self.out.push_str(&self.text[self.offset..self.offset + bytes]);
+        self.offset += bytes;
     }
 
     fn outermost(&self) -> bool {
@@ -270,17 +270,17 @@ impl<'a> Reader<'a> {
         let refused = |text: &str| (SHAPE, text.lines().next().unwrap_or_default().to_owned());
         let rest = self.rest();
         let open = {
-            let mut at = "__global__".len();
+            let mut offset = "__global__".len();
             loop {
-                at += blank(&rest[at..]);
-                let tail = &rest[at..];
+                offset += blank(&rest[offset..]);
+                let tail = &rest[offset..];
                 match word(tail) {
                     "__launch_bounds__" => {
-                        let after = at + "__launch_bounds__".len();
-                        at = after + group(&rest[after..]).ok_or_else(|| refused(rest))?;
+                        let after = offset + "__launch_bounds__".len();
+                        offset = after + group(&rest[after..]).ok_or_else(|| refused(rest))?;
                     }
-                    "" => break at,
-                    name => at += name.len(),
+                    "" => break offset,
+                    name => offset += name.len(),
                 }
             }
         };
@@ -288,8 +288,8 @@ impl<'a> Reader<'a> {
         if !rest[open..].starts_with('(') {
             return Err(refused(rest));
         }
-        let bounds = head.find("__launch_bounds__").map_or("()", |at| {
-            let after = &head[at + "__launch_bounds__".len()..];
+        let bounds = head.find("__launch_bounds__").map_or("()", |start| {
+            let after = &head[start + "__launch_bounds__".len()..];
             &after[..group(after).unwrap_or(0)]
         });
         let name = last_word(head);
@@ -367,7 +367,7 @@ impl<'a> Reader<'a> {
         }
         self.out.push_str(&made);
         self.out.push_str(&"\n".repeat(lines));
-        self.at += end + 1;
+        self.offset += end + 1;
         self.statement = self.out.len();
         Ok(())
     }

@@ -4,11 +4,11 @@
 pub(crate) fn skipped(text: &str, before: Option<char>) -> Option<usize> {
     let quoted = |quote: char| {
         let mut escaped = false;
-        for (at, c) in text.char_indices().skip(1) {
+        for (offset, c) in text.char_indices().skip(1) {
             match c {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
-                c if c == quote => return at + 1,
+                c if c == quote => return offset + 1,
                 _ => {}
             }
         }
@@ -17,19 +17,19 @@ pub(crate) fn skipped(text: &str, before: Option<char>) -> Option<usize> {
     if text.starts_with("//") {
         Some(text.find('\n').unwrap_or(text.len()))
     } else if let Some(comment) = text.strip_prefix("/*") {
-        Some(comment.find("*/").map_or(text.len(), |at| at + 4))
+        Some(comment.find("*/").map_or(text.len(), |length| length + 4))
     } else if text.starts_with('"') {
         Some(quoted('"'))
     } else if text.starts_with('\'') {
         Some(quoted('\''))
     } else if text.starts_with('#') && before.is_none_or(|c| c.is_whitespace()) {
-        let mut at = 0;
+        let mut offset = 0;
         loop {
-            let line = text[at..].find('\n').map_or(text.len(), |n| at + n);
+            let line = text[offset..].find('\n').map_or(text.len(), |n| offset + n);
             if !text[..line].ends_with('\\') || line == text.len() {
                 return Some(line);
             }
-            at = line + 1;
+            offset = line + 1;
         }
     } else {
         None
@@ -38,14 +38,14 @@ pub(crate) fn skipped(text: &str, before: Option<char>) -> Option<usize> {
 
 pub(crate) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let bytes = match skipped(&text[at..], out.chars().next_back()) {
+    let mut offset = 0;
+    while let Some(c) = text[offset..].chars().next() {
+        let bytes = match skipped(&text[offset..], out.chars().next_back()) {
             Some(bytes) => {
                 if c == '/' {
                     out.push(' ');
                 } else {
-                    out.push_str(&text[at..at + bytes]);
+                    out.push_str(&text[offset..offset + bytes]);
                 }
                 bytes
             }
@@ -54,7 +54,7 @@ pub(crate) fn without_comments(text: &str) -> String {
                 c.len_utf8()
             }
         };
-        at += bytes;
+        offset += bytes;
     }
     out
 }
@@ -66,7 +66,7 @@ pub(crate) fn word(text: &str) -> &str {
 
 pub(crate) fn last_word(text: &str) -> &str {
     let text = text.trim_end();
-    let from = text.rfind(|c: char| c != '_' && !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+    let from = text.rfind(|c: char| c != '_' && !c.is_ascii_alphanumeric()).map_or(0, |before| before + 1);
     &text[from..]
 }
 
@@ -76,16 +76,16 @@ pub(crate) fn has_word(text: &str, wanted: &str) -> bool {
 
 /// Bytes of white space and comments that `text` begins with.
 pub(crate) fn blank(text: &str) -> usize {
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        let rest = &text[at..];
+        let rest = &text[offset..];
         let spaces = rest.len() - rest.trim_start().len();
         if spaces > 0 {
-            at += spaces;
+            offset += spaces;
         } else if rest.starts_with("//") || rest.starts_with("/*") {
-            at += skipped(rest, None).unwrap_or(rest.len());
+            offset += skipped(rest, None).unwrap_or(rest.len());
         } else {
-            return at;
+            return offset;
         }
     }
 }
@@ -93,20 +93,20 @@ pub(crate) fn blank(text: &str) -> usize {
 /// Bytes up to the end of the bracketed group that `text` begins with, after white space.
 pub(crate) fn group(text: &str) -> Option<usize> {
     let mut depth = 0usize;
-    let mut at = blank(text);
-    while let Some(c) = text[at..].chars().next() {
+    let mut offset = blank(text);
+    while let Some(c) = text[offset..].chars().next() {
         match c {
             '(' => depth += 1,
             ')' => {
                 depth = depth.checked_sub(1)?;
                 if depth == 0 {
-                    return Some(at + 1);
+                    return Some(offset + 1);
                 }
             }
             _ if depth == 0 => return None,
             _ => {}
         }
-        at += c.len_utf8();
+        offset += c.len_utf8();
     }
     None
 }
@@ -114,32 +114,32 @@ pub(crate) fn group(text: &str) -> Option<usize> {
 /// Where the statement that `text` begins with has its semicolon.
 pub(crate) fn statement_end(text: &str) -> Option<usize> {
     let mut depth = 0i32;
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        if let Some(bytes) = skipped(&text[at..], Some('x')) {
-            at += bytes;
+    let mut offset = 0;
+    while let Some(c) = text[offset..].chars().next() {
+        if let Some(bytes) = skipped(&text[offset..], Some('x')) {
+            offset += bytes;
             continue;
         }
         match c {
             '{' | '(' | '[' => depth += 1,
             '}' | ')' | ']' => depth -= 1,
-            ';' if depth == 0 => return Some(at),
+            ';' if depth == 0 => return Some(offset),
             _ => {}
         }
-        at += c.len_utf8();
+        offset += c.len_utf8();
     }
     None
 }
 
 /// Bytes of white space, comments and directives that a statement begins with.
 pub(crate) fn lead(text: &str) -> usize {
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        at += blank(&text[at..]);
-        if !text[at..].starts_with('#') {
-            return at;
+        offset += blank(&text[offset..]);
+        if !text[offset..].starts_with('#') {
+            return offset;
         }
-        at += skipped(&text[at..], None).unwrap_or(0);
+        offset += skipped(&text[offset..], None).unwrap_or(0);
     }
 }
 
@@ -148,9 +148,9 @@ pub(crate) fn lead(text: &str) -> usize {
 pub(crate) fn declarators(text: &str) -> Option<(String, Vec<(String, String)>)> {
     let mut text = text.replace('\n', " ");
     for wish in ["__align__", "alignas"] {
-        while let Some(at) = text.find(wish) {
-            let end = at + wish.len() + group(&text[at + wish.len()..])?;
-            text.replace_range(at..end, " ");
+        while let Some(start) = text.find(wish) {
+            let end = start + wish.len() + group(&text[start + wish.len()..])?;
+            text.replace_range(start..end, " ");
         }
     }
     let mut parts = vec![String::new()];
@@ -171,8 +171,8 @@ pub(crate) fn declarators(text: &str) -> Option<(String, Vec<(String, String)>)>
     }
     let first = parts.first()?.clone();
     // The first name stands before the first length that is not part of the type.
-    let type_end = first.rfind(['>', '}']).map_or(0, |at| at + 1);
-    let lengths_at = first[type_end..].find('[').map_or(first.len(), |at| at + type_end);
+    let type_end = first.rfind(['>', '}']).map_or(0, |last| last + 1);
+    let lengths_at = first[type_end..].find('[').map_or(first.len(), |length| length + type_end);
     let name = last_word(&first[..lengths_at]);
     let kind = first[..lengths_at].trim_end().strip_suffix(name)?.trim().to_owned();
     if name.is_empty() || kind.is_empty() {
@@ -180,10 +180,10 @@ pub(crate) fn declarators(text: &str) -> Option<(String, Vec<(String, String)>)>
     }
     let mut names = vec![(name.to_owned(), first[lengths_at..].trim().to_owned())];
     for part in &parts[1..] {
-        let at = part.find('[').unwrap_or(part.len());
-        let name = part[..at].trim();
+        let name_end = part.find('[').unwrap_or(part.len());
+        let name = part[..name_end].trim();
         (!name.is_empty() && word(name) == name).then_some(())?;
-        names.push((name.to_owned(), part[at..].trim().to_owned()));
+        names.push((name.to_owned(), part[name_end..].trim().to_owned()));
     }
     Some((kind, names))
 }

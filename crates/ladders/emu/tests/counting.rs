@@ -46,9 +46,9 @@ impl Counting {
         let kernel = self.kernel(name);
         self.emulator.take_counts();
         kernel.go(launch, arguments).unwrap();
-        let mut all = self.emulator.take_counts();
-        assert_eq!(all.len(), 1);
-        all.pop().unwrap()
+        let mut counts = self.emulator.take_counts();
+        assert_eq!(counts.len(), 1);
+        counts.pop().unwrap()
     }
 }
 
@@ -58,17 +58,17 @@ fn grid(blocks: [u32; 3], threads: [u32; 3], shared: u32) -> Launch {
 
 /// The accesses of an array, which have to be of one line.
 fn access<'a>(counts: &'a Counts, array: &str, kind: Kind) -> (&'a Access, u32) {
-    let mut found = counts.lines.iter().flat_map(|line| {
+    let mut accesses = counts.lines.iter().flat_map(|line| {
         line.accesses.iter().filter(|a| a.array == array && a.kind == kind).map(|a| (a, line.place.line))
     });
-    let first = found.next().unwrap_or_else(|| panic!("no {kind:?} of {array}: {counts:#?}"));
-    assert!(found.next().is_none(), "{kind:?} of {array} in several lines");
+    let first = accesses.next().unwrap_or_else(|| panic!("no {kind:?} of {array}: {counts:#?}"));
+    assert!(accesses.next().is_none(), "{kind:?} of {array} in several lines");
     first
 }
 
 fn line_of(text: &str) -> u32 {
-    let all = include_str!("counting.cu");
-    1 + all.lines().position(|line| line.contains(text)).unwrap() as u32
+    let source = include_str!("counting.cu");
+    1 + source.lines().position(|line| line.contains(text)).unwrap() as u32
 }
 
 #[test]

@@ -66,8 +66,8 @@ fn refused<T: Debug>(result: rayspin_core::Result<T>, words: &[&str]) {
     }
 }
 
-fn numbers<T: Element>(n: usize, of: impl Fn(usize) -> T) -> Vec<T> {
-    (0..n).map(of).collect()
+fn numbers<T: Element>(n: usize, value: impl Fn(usize) -> T) -> Vec<T> {
+    (0..n).map(value).collect()
 }
 
 #[test]
@@ -79,10 +79,10 @@ fn a_gpu_is_one_and_has_a_host() {
     assert!(device.same_as(&device.clone()) && !device.same_as(&gpu()));
 }
 
-fn round_trip<T: Element + PartialEq + Zeroable>(device: &Device, of: impl Fn(usize) -> T) {
+fn round_trip<T: Element + PartialEq + Zeroable>(device: &Device, value: impl Fn(usize) -> T) {
     for shape in [vec![], vec![0], vec![1], vec![3, 5], vec![2, 0, 4], vec![7, 11, 13]] {
         let n = shape.iter().product();
-        let values = numbers(n, &of);
+        let values = numbers(n, &value);
         let array = Array::from_slice(device, &shape, &values).unwrap();
         assert_eq!((array.shape(), array.len(), array.is_empty()), (&shape[..], n, n == 0));
         assert_eq!(array.to_vec().unwrap(), values);
@@ -101,8 +101,8 @@ fn round_trip<T: Element + PartialEq + Zeroable>(device: &Device, of: impl Fn(us
         back.copy_from(&array).unwrap();
         assert_eq!(back.cpu(), values);
         let mut filled = array.reshape(&[n]).unwrap();
-        filled.fill(of(5)).unwrap();
-        assert_eq!(filled.to_vec().unwrap(), vec![of(5); n]);
+        filled.fill(value(5)).unwrap();
+        assert_eq!(filled.to_vec().unwrap(), vec![value(5); n]);
         filled.fill(T::zeroed()).unwrap();
         assert_eq!(filled.to_vec().unwrap(), vec![T::zeroed(); n]);
     }
@@ -162,8 +162,8 @@ fn parts_of_views_stay_inside() {
     kernel(&device, "axpy")
         .go(Launch::covering(3, 32), &mut [10.0f32.into(), from.into(), part.reborrow().into(), 3u64.into()])
         .unwrap();
-    let found: Vec<f32> = x.to_vec().unwrap().iter().map(|v| v.re).collect();
-    assert_eq!(found, [0.0, 1.0, 2.0, 3.0, 4.0, 25.0, 36.0, 47.0]);
+    let values: Vec<f32> = x.to_vec().unwrap().iter().map(|v| v.re).collect();
+    assert_eq!(values, [0.0, 1.0, 2.0, 3.0, 4.0, 25.0, 36.0, 47.0]);
 }
 
 #[test]

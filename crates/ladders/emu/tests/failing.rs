@@ -109,9 +109,9 @@ fn lanes_that_cannot_be_joined_keep_both_ends() {
     // What the exchange gives, whether its values can be looked at then, and the calls that both took.
     let run = |fault: Fault| {
         let (mut to, mut from) = rig.ends();
-        let (of, mut into) = rig.ends();
+        let (source, mut into) = rig.ends();
         rig.driver.set(fault);
-        let done = rig.cuda().exchange(&mut to, &mut from, &of, &mut into, 300);
+        let done = rig.cuda().exchange(&mut to, &mut from, &source, &mut into, 300);
         let calls = rig.driver.calls();
         (done, into.read().map(drop), calls)
     };

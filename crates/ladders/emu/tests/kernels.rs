@@ -71,8 +71,8 @@ fn sums_over_warps_and_blocks_in_both_precisions() {
         kernel(device, "block_sums")
             .go(launch, &mut [x.cuda().into(), Argument::from(values.len() as i32), sums.cuda_mut().into()])
             .unwrap();
-        let found: Vec<f64> = sums.to_vec().unwrap().iter().map(|&v| v.into()).collect();
-        assert_eq!(found, wanted);
+        let block_sums: Vec<f64> = sums.to_vec().unwrap().iter().map(|&v| v.into()).collect();
+        assert_eq!(block_sums, wanted);
         let (x, mut sums) = (upload(device, &values), Array::<f64>::zeros(device, &[wanted.len()]).unwrap());
         cuda(device)
             .kernel(&SOURCE, &define(true), "block_sums")
@@ -280,9 +280,9 @@ fn functions_agree_with_those_of_the_host() {
         let (out, whole) = (out.to_vec().unwrap(), whole.to_vec().unwrap());
         for (i, &v) in values.iter().enumerate() {
             let near_by = |tolerance: f64, row: usize, wanted: f64| {
-                let found = f64::from(out[row * 80 + i]);
-                let close = (found - wanted).abs() <= tolerance * wanted.abs().max(1.0);
-                assert!(close, "row {row} of {v}: {found}, {wanted}");
+                let result = f64::from(out[row * 80 + i]);
+                let close = (result - wanted).abs() <= tolerance * wanted.abs().max(1.0);
+                assert!(close, "row {row} of {v}: {result}, {wanted}");
             };
             let near = |row, wanted| near_by(3e-6, row, wanted);
             let w = f64::from(v);
@@ -377,10 +377,10 @@ fn writes_outside_arrays_are_reported_with_their_kernel() {
     let device = device();
     let mut x = Array::<f32>::zeros(&device, &[10]).unwrap();
     let out = kernel(&device, "outside");
-    for (at, place) in
+    for (index, place) in
         [(12, "8 bytes past the end of an array of 40 bytes"), (-1, "4 bytes before the beginning")]
     {
-        let words = failure(out.go(Launch::linear(1, 1), &mut [x.cuda_mut().into(), at.into()]));
+        let words = failure(out.go(Launch::linear(1, 1), &mut [x.cuda_mut().into(), index.into()]));
         assert!(words.contains("kernels::outside") && words.contains(place), "{words}");
     }
     out.go(Launch::linear(1, 1), &mut [x.cuda_mut().into(), 9.into()]).unwrap();
@@ -420,8 +420,8 @@ fn transforms_follow_the_vendor_s_layout() {
                     .sum();
             }
         }
-        for (found, wanted) in x.to_vec().unwrap().iter().zip(&wanted) {
-            assert!((found - wanted).norm() < 1e-9 * 500.0, "{found} {wanted}");
+        for (transformed, wanted) in x.to_vec().unwrap().iter().zip(&wanted) {
+            assert!((transformed - wanted).norm() < 1e-9 * 500.0, "{transformed} {wanted}");
         }
     }
     let mut x = upload(&device, &values);

@@ -18,11 +18,11 @@ type Ran = Vec<(String, How)>;
 fn variants(ladder: &dyn Ladder, trials: &[usize], wanted: &[&str]) -> Vec<(&'static str, Ran)> {
     let emulator = Arc::new(Emulator::new().unwrap().measuring(2, None, true).unwrap());
     let device = Device::with_driver(emulator.clone(), Device::cpu_with_threads(2).unwrap());
-    let mut found = Vec::new();
+    let mut outcomes = Vec::new();
     for &trial in trials {
         let mut session = ladder.open(Which::Trial(trial), &device, 7).unwrap();
         let variants = session.variants().to_vec();
-        for (at, variant) in
+        for (index, variant) in
             variants.iter().enumerate().filter(|(_, variant)| variant.backend == BackendKind::Cuda)
         {
             if variant.refuses.is_some() || !(wanted.is_empty() || wanted.contains(&variant.name)) {
@@ -30,20 +30,20 @@ fn variants(ladder: &dyn Ladder, trials: &[usize], wanted: &[&str]) -> Vec<(&'st
             }
             emulator.take_ran();
             let name = ladder.about().name;
-            let error = session.verify(at, &variant.space.default_config());
+            let error = session.verify(index, &variant.space.default_config());
             let error = error.unwrap_or_else(|e| panic!("{name} {}: {e}", variant.name));
             assert!(error <= variant.tolerance, "{name} {}, trial {trial}: {error}", variant.name);
-            found.push((variant.name, emulator.take_ran().into_iter().collect()));
+            outcomes.push((variant.name, emulator.take_ran().into_iter().collect()));
         }
     }
-    found
+    outcomes
 }
 
 fn ladders() -> Vec<Box<dyn Ladder>> {
-    let mut all = rayspin_primitives::ladders();
-    all.extend(rayspin_kernels::ladders());
-    all.extend(rayspin_gallery::ladders());
-    all
+    let mut ladders = rayspin_primitives::ladders();
+    ladders.extend(rayspin_kernels::ladders());
+    ladders.extend(rayspin_gallery::ladders());
+    ladders
 }
 
 fn ladder(name: &str) -> Box<dyn Ladder> {
@@ -60,9 +60,9 @@ fn kernels_as_loops_meet_their_oracles() {
         ("nudft-adjoint", "gpu-separable", "nudft_separable::adjoint"),
     ];
     for (name, variant, kernel) in split {
-        let found = variants(ladder(name).as_ref(), &[2, 4], &[variant]);
-        let ran = found.iter().flat_map(|(_, ran)| ran).find(|(other, _)| other == kernel);
-        assert!(matches!(ran, Some((_, How::Loops(2..)))), "{found:?}");
+        let outcomes = variants(ladder(name).as_ref(), &[2, 4], &[variant]);
+        let ran = outcomes.iter().flat_map(|(_, ran)| ran).find(|(other, _)| other == kernel);
+        assert!(matches!(ran, Some((_, How::Loops(2..)))), "{outcomes:?}");
     }
 }
 
@@ -72,8 +72,8 @@ fn all_kernels_as_loops_meet_their_oracles() {
     let only = std::env::var("RAYSPIN_TEST_LADDER").ok();
     for ladder in ladders().iter().filter(|l| only.as_ref().is_none_or(|only| l.about().name == only)) {
         let trials: Vec<_> = (0..ladder.trials()).collect();
-        let found: BTreeMap<_, _> = variants(ladder.as_ref(), &trials, &[]).into_iter().collect();
-        for (variant, ran) in found {
+        let outcomes: BTreeMap<_, _> = variants(ladder.as_ref(), &trials, &[]).into_iter().collect();
+        for (variant, ran) in outcomes {
             for (kernel, how) in ran {
                 println!("{} {variant}: {kernel} {how:?}", ladder.about().name);
             }
@@ -84,27 +84,27 @@ fn all_kernels_as_loops_meet_their_oracles() {
 /// Every kernel of Rayspin, and how it runs in each of the forms it is compiled in.
 fn all_ways() -> BTreeMap<String, Vec<How>> {
     let emulator = Emulator::new().unwrap();
-    let mut all = rayspin_kernels::programs();
-    all.extend(rayspin_primitives::programs());
-    all.extend(rayspin_gallery::programs());
-    all.extend(rayspin_lab::limits::programs());
-    let each: Vec<_> = all
+    let mut builds = rayspin_kernels::programs();
+    builds.extend(rayspin_primitives::programs());
+    builds.extend(rayspin_gallery::programs());
+    builds.extend(rayspin_lab::limits::programs());
+    let each: Vec<_> = builds
         .par_iter()
         .map(|build| {
             let program = Program::new(build.source, &build.defines);
             (program.name, emulator.ways(&program).unwrap())
         })
         .collect();
-    let mut found: BTreeMap<String, Vec<How>> = BTreeMap::new();
+    let mut ways_by_kernel: BTreeMap<String, Vec<How>> = BTreeMap::new();
     for (program, ways) in each {
         for (kernel, how) in ways {
-            let list = found.entry(format!("{program}::{kernel}")).or_default();
+            let list = ways_by_kernel.entry(format!("{program}::{kernel}")).or_default();
             if !list.contains(&how) {
                 list.push(how);
             }
         }
     }
-    found
+    ways_by_kernel
 }
 
 /// Kernels that are one loop, and those that are split at barriers, in every form they are compiled in.
@@ -113,9 +113,9 @@ const SPLIT: usize = 42;
 
 #[test]
 fn as_many_kernels_are_loops_as_were_before() {
-    let all = all_ways();
+    let ways_by_kernel = all_ways();
     let mut counts = [0; 3];
-    for (kernel, ways) in &all {
+    for (kernel, ways) in &ways_by_kernel {
         println!("{kernel}: {ways:?}");
         counts[match ways[..] {
             [How::Loops(1)] => 0,
@@ -126,7 +126,8 @@ fn as_many_kernels_are_loops_as_were_before() {
     let [single, split, written] = counts;
     println!("{single} as one loop, {split} as several, {written} as written in some form");
     // These may grow. A kernel that no longer becomes loops is listed above with its reason.
-    assert!(single >= SINGLE && split >= SPLIT, "{single} as one loop, {split} split: {all:#?}");
-    let refused = all.values().flatten().filter(|how| matches!(how, How::Written(why) if why.is_empty()));
+    assert!(single >= SINGLE && split >= SPLIT, "{single} as one loop, {split} split: {ways_by_kernel:#?}");
+    let refused =
+        ways_by_kernel.values().flatten().filter(|how| matches!(how, How::Written(why) if why.is_empty()));
     assert_eq!(refused.count(), 0);
 }

@@ -15,18 +15,18 @@ const CAPABILITIES: [(u32, u32); 3] = [(9, 0), (8, 0), (12, 0)];
 /// The processors to compile for.
 fn capabilities() -> &'static [(u32, u32)] {
     match std::env::var_os("RAYSPIN_TEST_ARCHITECTURES") {
-        Some(all) if all == "all" => &CAPABILITIES,
+        Some(chosen) if chosen == "all" => &CAPABILITIES,
         _ => &CAPABILITIES[..1],
     }
 }
 
 /// Every program of Rayspin.
 fn programs() -> Vec<Build> {
-    let mut all = rayspin_kernels::programs();
-    all.extend(rayspin_primitives::programs());
-    all.extend(rayspin_gallery::programs());
-    all.extend(rayspin_lab::limits::programs());
-    all
+    let mut builds = rayspin_kernels::programs();
+    builds.extend(rayspin_primitives::programs());
+    builds.extend(rayspin_gallery::programs());
+    builds.extend(rayspin_lab::limits::programs());
+    builds
 }
 
 /// What is wrong with a program on one processor; its rows of the table are added to `table`.
@@ -89,9 +89,10 @@ fn compiler() -> Option<(u32, u32)> {
 #[test]
 fn every_program_compiles_and_keeps_to_its_registers() {
     let Some(version) = compiler() else { return };
-    let all = programs();
-    assert!(!all.is_empty());
-    let work: Vec<_> = all.iter().flat_map(|build| capabilities().iter().map(move |&c| (build, c))).collect();
+    let builds = programs();
+    assert!(!builds.is_empty());
+    let work: Vec<_> =
+        builds.iter().flat_map(|build| capabilities().iter().map(move |&c| (build, c))).collect();
     let (tables, wrong): (Vec<String>, Vec<Vec<String>>) = work
         .into_par_iter()
         .map(|(build, capability)| {
@@ -112,10 +113,10 @@ fn programs_for_machines_without_a_compiler_are_text_for_the_oldest_processor() 
     if compiler().is_none() {
         return;
     }
-    let all = precompiled(usize::MAX);
+    let builds = precompiled(usize::MAX);
     // Every form would take minutes. The test takes a few of them, spread over the list; `programs` covers
     // the shared sources.
-    all.iter().step_by(all.len() / 13 + 1).for_each(|build| {
+    builds.iter().step_by(builds.len() / 13 + 1).for_each(|build| {
         let program = Program::new(build.source, &build.defines);
         let text = String::from_utf8(compile(&program, "compute_80", false).unwrap().image).unwrap();
         assert!(text.contains(".target sm_80"), "{}", program.name);

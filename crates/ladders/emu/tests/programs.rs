@@ -25,13 +25,13 @@ fn every_program_loads_with_all_its_kernels() {
 }
 
 /// The CUDA sources below a folder.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+fn sources(folder: &Path, paths: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            sources(&path, found);
+            sources(&path, paths);
         } else if path.extension().is_some_and(|end| end == "cu" || end == "cuh") {
-            found.push(path);
+            paths.push(path);
         }
     }
 }
@@ -39,10 +39,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn the_readme_names_every_source_that_runs_a_twin() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap();
-    let mut found = Vec::new();
-    sources(&root.join("crates"), &mut found);
+    let mut paths = Vec::new();
+    sources(&root.join("crates"), &mut paths);
     let asks = |path: &PathBuf| std::fs::read_to_string(path).unwrap().contains("RAYSPIN_EMULATED");
-    let mut asking: Vec<_> = found.iter().filter(|path| asks(path)).collect();
+    let mut asking: Vec<_> = paths.iter().filter(|path| asks(path)).collect();
     asking.sort();
     let asking: Vec<_> =
         asking.iter().map(|path| path.strip_prefix(root).unwrap().to_str().unwrap()).collect();

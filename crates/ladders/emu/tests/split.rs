@@ -43,8 +43,8 @@ fn split_kernels_make_what_fibres_make() {
             for n in [1, 61, 300] {
                 let input: Vec<i32> = (0..n).map(|i| (i * 7919 + 13) % 1009 - 400).collect();
                 let expected = run(&written, name, threads, &input, n).unwrap();
-                let found = run(&split, name, threads, &input, n).unwrap();
-                assert_eq!(found, expected, "{name} {threads:?} {n}");
+                let output = run(&split, name, threads, &input, n).unwrap();
+                assert_eq!(output, expected, "{name} {threads:?} {n}");
             }
         }
         assert_eq!(looped.take_ran()[&format!("split::{name}")], ways[name]);
@@ -72,9 +72,9 @@ fn kernels_that_cannot_be_split_say_why_and_run_as_written() {
     for (name, why, more) in reasons {
         assert_eq!(ways[name], How::Written(why.to_owned()), "{name}");
         let input: Vec<i32> = (1..=40).collect();
-        let found = run(&device, name, [40, 1, 1], &input, 40).unwrap();
+        let output = run(&device, name, [40, 1, 1], &input, 40).unwrap();
         let expected = if name == "voted" { vec![40; 40] } else { input.iter().map(|v| v + more).collect() };
-        assert_eq!(found, expected, "{name}");
+        assert_eq!(output, expected, "{name}");
         assert_eq!(emulator.take_ran()[&format!("split::{name}")], ways[name]);
     }
 }

@@ -73,13 +73,13 @@ fn look<const CHANNELS: usize>(
     device: &Device,
     name: &str,
     texture: &Texture,
-    at: &[[f32; 3]],
+    points: &[[f32; 3]],
 ) -> Vec<[f32; CHANNELS]> {
-    let flat: Vec<f32> = at.iter().flatten().copied().collect();
+    let flat: Vec<f32> = points.iter().flatten().copied().collect();
     let at_there = Array::from_slice(device, &[flat.len()], &flat).unwrap();
-    let mut out = Array::<f32>::zeros(device, &[at.len() * CHANNELS]).unwrap();
+    let mut out = Array::<f32>::zeros(device, &[points.len() * CHANNELS]).unwrap();
     out.fill(f32::NAN).unwrap();
-    let n = at.len();
+    let n = points.len();
     let arguments =
         &mut [texture.into(), at_there.cuda().into(), out.cuda_mut().into(), Argument::count(n).unwrap()];
     cuda(device).kernel(&SOURCE, &[], name).unwrap().go(Launch::covering(n, 128), arguments).unwrap();
@@ -163,8 +163,8 @@ fn check<T: Texel, const CHANNELS: usize>(
     }
     let kernel =
         format!("{}{}", if layered { "layered" } else { ["", "one", "two", "three"][shape.len()] }, CHANNELS);
-    let at: Vec<_> = sent.iter().map(|(sent, _)| *sent).collect();
-    let found = look::<CHANNELS>(device, &kernel, &texture, &at);
+    let coordinates: Vec<_> = sent.iter().map(|(sent, _)| *sent).collect();
+    let texels = look::<CHANNELS>(device, &kernel, &texture, &coordinates);
     // With coordinates in texels the weights follow the formula. Otherwise they are rounded to 1/256 along
     // every axis, from coordinates that were rounded before.
     let exact = !sampling.normalized || sampling.filter == Filter::Point;
@@ -179,14 +179,14 @@ fn check<T: Texel, const CHANNELS: usize>(
     let bound = weights + bytes + products;
     for channel in 0..CHANNELS {
         let values: Vec<f64> = values.iter().map(|v| wide(v, channel)).collect();
-        for ((_, meant), found) in sent.iter().zip(&found) {
+        for ((_, meant), texel) in sent.iter().zip(&texels) {
             let expected = formula(&values, shape, meant, sampling, layered);
-            let far = (f64::from(found[channel]) - expected).abs();
+            let far = (f64::from(texel[channel]) - expected).abs();
             assert!(
                 far <= bound,
                 "{}, {shape:?} {sampling:?} at {meant:?}: {} for {expected}",
                 device.describe(),
-                found[channel]
+                texel[channel]
             );
         }
     }
@@ -243,11 +243,11 @@ fn weights_have_eight_bits_behind_the_point() {
         let values: Vec<f32> = vec![0.0, 1.0, 0.0];
         let array = Array::from_slice(&device, &[3], &values).unwrap();
         let texture = cuda(&device).texture(&array, Sampling::LINEAR).unwrap();
-        let at: Vec<[f32; 3]> = (0..1000).map(|i| [0.5 + i as f32 / 1000.0, 0.0, 0.0]).collect();
-        for ([x, ..], [found]) in at.iter().zip(look::<1>(&device, "one1", &texture, &at)) {
-            let steps = found * 256.0;
-            assert_eq!(steps, steps.round(), "{}, at {x}: {found}", device.describe());
-            assert!((found - (x - 0.5)).abs() <= 1.01 / 256.0, "{}, at {x}: {found}", device.describe());
+        let points: Vec<[f32; 3]> = (0..1000).map(|i| [0.5 + i as f32 / 1000.0, 0.0, 0.0]).collect();
+        for ([x, ..], [texel]) in points.iter().zip(look::<1>(&device, "one1", &texture, &points)) {
+            let steps = texel * 256.0;
+            assert_eq!(steps, steps.round(), "{}, at {x}: {texel}", device.describe());
+            assert!((texel - (x - 0.5)).abs() <= 1.01 / 256.0, "{}, at {x}: {texel}", device.describe());
         }
     }
 }
@@ -257,13 +257,13 @@ fn new_values_reach_later_launches_only() {
     for device in gpus() {
         let array = |value: f32| Array::from_slice(&device, &[4, 4], &[value; 16]).unwrap();
         let mut texture = cuda(&device).texture(&array(1.0), Sampling::LINEAR).unwrap();
-        let mut found = Vec::new();
+        let mut texels = Vec::new();
         for value in [2.0, 3.0, 4.0] {
-            found.push(look::<1>(&device, "two1", &texture, &[[2.0, 2.0, 0.0]])[0][0]);
+            texels.push(look::<1>(&device, "two1", &texture, &[[2.0, 2.0, 0.0]])[0][0]);
             texture.set(&array(value)).unwrap();
         }
-        found.push(look::<1>(&device, "two1", &texture, &[[2.0, 2.0, 0.0]])[0][0]);
-        assert_eq!(found, [1.0, 2.0, 3.0, 4.0]);
+        texels.push(look::<1>(&device, "two1", &texture, &[[2.0, 2.0, 0.0]])[0][0]);
+        assert_eq!(texels, [1.0, 2.0, 3.0, 4.0]);
         let wrong = Array::from_slice(&device, &[2, 8], &[0f32; 16]).unwrap();
         assert!(texture.set(&wrong).is_err());
         let bytes = Array::from_slice(&device, &[4, 4], &[0u8; 16]).unwrap();
@@ -296,11 +296,11 @@ fn what_the_hardware_cannot_hold_or_do_is_refused() {
         // A kernel takes a texture for what it declares as one, and nothing else.
         let texture = cuda.texture(&image, Sampling::LINEAR).unwrap();
         let kernel = cuda.kernel(&SOURCE, &[], "two1").unwrap();
-        let (at, mut out) =
+        let (point, mut out) =
             (Array::<f32>::zeros(&device, &[3]).unwrap(), Array::<f32>::zeros(&device, &[1]).unwrap());
         let one = Launch::linear(1, 1);
         let refused =
-            kernel.go(one, &mut [7u64.into(), at.cuda().into(), out.cuda_mut().into(), 1u32.into()]);
+            kernel.go(one, &mut [7u64.into(), point.cuda().into(), out.cuda_mut().into(), 1u32.into()]);
         assert!(refused.unwrap_err().to_string().contains("cudaTextureObject_t"));
         let refused =
             kernel.go(one, &mut [(&texture).into(), (&texture).into(), out.cuda_mut().into(), 1u32.into()]);

@@ -122,10 +122,10 @@ fn values_may_change_as_soon_as_an_upload_returns() {
         add(&device, &x, &mut sum);
         cuda.set_variable(&SOURCE, &[], "table", bytes).unwrap();
         bytes.fill(0);
-        let mut found = Array::<f32>::zeros(&device, &[1]).unwrap();
-        let arguments = &mut [found.cuda_mut().into(), Argument::from(0u32), Argument::count(1).unwrap()];
+        let mut table = Array::<f32>::zeros(&device, &[1]).unwrap();
+        let arguments = &mut [table.cuda_mut().into(), Argument::from(0u32), Argument::count(1).unwrap()];
         cuda.kernel(&SOURCE, &[], "look").unwrap().go(Launch::linear(1, 1), arguments).unwrap();
-        assert_eq!(found.to_vec().unwrap(), [7.0], "{}", device.describe());
+        assert_eq!(table.to_vec().unwrap(), [7.0], "{}", device.describe());
     }
 }
 
@@ -234,9 +234,9 @@ fn a_variable_that_is_written_again_is_new_to_later_launches_only() {
         let len = 1024;
         let mut slow = Array::<f32>::zeros(&device, &[70_001]).unwrap();
         let x = slow.try_clone().unwrap();
-        let mut found: Vec<_> = (0..4).map(|_| Array::<f32>::zeros(&device, &[len]).unwrap()).collect();
+        let mut tables: Vec<_> = (0..4).map(|_| Array::<f32>::zeros(&device, &[len]).unwrap()).collect();
         let kernel = cuda.kernel(&SOURCE, &[], "look").unwrap();
-        for (k, found) in found.iter_mut().enumerate() {
+        for (k, table) in tables.iter_mut().enumerate() {
             // The launch before has not been done when the variable is written.
             add(&device, &x, &mut slow);
             let values = numbers(len, 100 * k);
@@ -247,11 +247,11 @@ fn a_variable_that_is_written_again_is_new_to_later_launches_only() {
                 cuda.fill_variable(&SOURCE, &[], "table", there.cuda()).unwrap();
             }
             let arguments =
-                &mut [found.cuda_mut().into(), Argument::from(0u32), Argument::count(len).unwrap()];
+                &mut [table.cuda_mut().into(), Argument::from(0u32), Argument::count(len).unwrap()];
             kernel.go(Launch::covering(len, 128), arguments).unwrap();
         }
-        for (k, found) in found.iter().enumerate() {
-            assert_eq!(found.to_vec().unwrap(), numbers(len, 100 * k), "{} {k}", device.describe());
+        for (k, table) in tables.iter().enumerate() {
+            assert_eq!(table.to_vec().unwrap(), numbers(len, 100 * k), "{} {k}", device.describe());
         }
         let long = vec![0u8; 4 * len + 1];
         let refused = cuda.set_variable(&SOURCE, &[], "table", &long).unwrap_err().to_string();
@@ -272,12 +272,12 @@ fn parts_are_copied_in_order_and_waited_for_when_they_are_looked_at() {
             to.values().unwrap().fill(-1.0);
             let mut sum = Array::<f32>::zeros(&device, &[len]).unwrap();
             let mut x = Array::<f32>::zeros(&device, &[len]).unwrap();
-            for at in (0..len).step_by(part) {
-                x.receive_part(at, &mut from, at..len.min(at + part)).unwrap();
+            for start in (0..len).step_by(part) {
+                x.receive_part(start, &mut from, start..len.min(start + part)).unwrap();
             }
             add(&device, &x, &mut sum);
-            for at in (0..len).step_by(part).rev() {
-                sum.send_part(at, &mut to, at..len.min(at + part)).unwrap();
+            for start in (0..len).step_by(part).rev() {
+                sum.send_part(start, &mut to, start..len.min(start + part)).unwrap();
             }
             // After the copies, not before them.
             sum.fill(-3.0).unwrap();
@@ -318,20 +318,20 @@ fn both_ways_at_once_and_work_between_copies() {
             let (a, b) = (numbers(len, 1), numbers(len, 2));
             let (mut from, mut into) = (pinned(&a), pinned(&vec![-1.0; len]));
             let mut to = Array::<f32>::zeros(&device, &[len]).unwrap();
-            let mut of = Array::from_slice(&device, &[len], &b).unwrap();
-            cuda.exchange(&mut to, &mut from, &of, &mut into, part).unwrap();
-            of.fill(-1.0).unwrap();
+            let mut source = Array::from_slice(&device, &[len], &b).unwrap();
+            cuda.exchange(&mut to, &mut from, &source, &mut into, part).unwrap();
+            source.fill(-1.0).unwrap();
             assert_eq!(to.to_vec().unwrap(), a, "{} {len}", device.describe());
             assert_eq!(into.read().unwrap(), b);
 
             // y + x, a part at a time.
             let kernel = cuda.kernel(&SOURCE, &[], "add").unwrap();
             let (mut y, mut sums) = (Array::<f32>::zeros(&device, &[len]).unwrap(), pinned(&vec![-1.0; len]));
-            let mut at = 0;
+            let mut offset = 0;
             let done = cuda.pipeline(&mut y, &mut from, &mut sums, part, |mut y| {
                 let n = y.len();
-                let x = of.cuda().part(at, n).unwrap();
-                at += n;
+                let x = source.cuda().part(offset, n).unwrap();
+                offset += n;
                 let arguments =
                     &mut [x.into(), y.reborrow().into(), Argument::count(n)?, Argument::from(1u32)];
                 kernel.go(Launch::covering(n, 256), arguments)
@@ -339,7 +339,7 @@ fn both_ways_at_once_and_work_between_copies() {
             done.unwrap();
             let expected: Vec<f32> = a.iter().map(|a| a - 1.0).collect();
             assert_eq!(sums.read().unwrap(), expected, "{} {len}", device.describe());
-            assert_eq!((y.to_vec().unwrap(), at), (expected, len));
+            assert_eq!((y.to_vec().unwrap(), offset), (expected, len));
 
             // Host memory that kernels read and write: into is b.
             let y = from.lend(|x| {

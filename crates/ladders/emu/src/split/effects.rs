@@ -63,11 +63,11 @@ impl<'a> Effects<'a> {
                 let effect = made.effect(range.clone());
                 let whole = made.once(range.clone()) && *own;
                 let least = if body.is_skipped(range.start) { Alike::No } else { Alike::Perhaps };
-                for &at in &effect.changes {
-                    let v = &body.variables[at];
+                for &variable in &effect.changes {
+                    let v = &body.variables[variable];
                     let declares = range.contains(&v.declared) && !v.parameter;
-                    let before = made.known[at].clone();
-                    let now = &mut made.known[at];
+                    let before = made.known[variable].clone();
+                    let now = &mut made.known[variable];
                     now.changed |= !declares || made_twice(body, v, range);
                     if !whole && !v.shared {
                         now.whole = false;
@@ -84,9 +84,9 @@ impl<'a> Effects<'a> {
         }
     }
 
-    pub(super) fn resolve(&self, at: usize) -> Option<usize> {
-        let word = self.body.tokens[at].word()?;
-        let there = |v: &Variable| v.name == word && v.declared <= at && at < v.end;
+    pub(super) fn resolve(&self, position: usize) -> Option<usize> {
+        let word = self.body.tokens[position].word()?;
+        let there = |v: &Variable| v.name == word && v.declared <= position && position < v.end;
         (0..self.body.variables.len())
             .filter(|&i| there(&self.body.variables[i]))
             .max_by_key(|&i| self.body.variables[i].declared)
@@ -99,7 +99,7 @@ impl<'a> Effects<'a> {
             && effect.alike == Alike::Always
             && !self.body.is_skipped(range.start)
             && !self.body.returns(range)
-            && effect.changes.iter().all(|&at| self.known[at].whole)
+            && effect.changes.iter().all(|&variable| self.known[variable].whole)
             && effect.kept.is_empty()
     }
 
@@ -183,8 +183,8 @@ impl<'a> Effects<'a> {
     }
 
     /// Whether a mark belongs to a declared name.
-    fn declares(&self, at: usize) -> bool {
-        self.body.variables.iter().any(|v| v.prefix.contains(&at) || v.kind.contains(&at))
+    fn declares(&self, position: usize) -> bool {
+        self.body.variables.iter().any(|v| v.prefix.contains(&position) || v.kind.contains(&position))
     }
 
     fn word(&self, i: usize, range: &Range<usize>, e: &mut Effect) {
@@ -249,8 +249,8 @@ impl<'a> Effects<'a> {
         let (Some(open), Some(close)) = (open, close) else { return };
         for (k, part) in parts(tokens, open + 1..close - 1).into_iter().enumerate() {
             if functions.iter().any(|f| f.parameters.get(k).is_some_and(|p| p.is_changed())) {
-                for at in part.filter(|&at| free(tokens, at)) {
-                    if let Some(v) = self.resolve(at) {
+                for position in part.filter(|&position| free(tokens, position)) {
+                    if let Some(v) = self.resolve(position) {
                         self.change(v, e);
                         if !plain {
                             e.alike = Alike::No;
@@ -274,8 +274,8 @@ impl<'a> Effects<'a> {
                 // `*(T*)(...) = `, or a member of a call.
                 e.writes = true;
                 let from = group_back(tokens, end).unwrap_or(last);
-                for at in (from..end).filter(|&at| free(tokens, at)) {
-                    if let Some(v) = self.resolve(at).filter(|&v| !self.body.variables[v].pointer) {
+                for position in (from..end).filter(|&position| free(tokens, position)) {
+                    if let Some(v) = self.resolve(position).filter(|&v| !self.body.variables[v].pointer) {
                         self.change(v, e);
                     }
                 }

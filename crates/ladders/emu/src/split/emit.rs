@@ -7,7 +7,7 @@ use super::Refusal;
 use super::effects::Effects;
 use super::functions::returns;
 use super::nodes::Variable;
-use super::plan::{Place, Plan, Region, Step, led_to};
+use super::plan::{Plan, Region, Step, Storage, led_to};
 use super::statements::{Declared, declaration};
 use super::tokens::text;
 
@@ -33,11 +33,11 @@ pub(super) fn function(
             "unsigned char emu_live[emu::MOST_THREADS]; __builtin_memset(emu_live, 1, emu_count);\n",
         );
     }
-    for (at, v) in effects.body.variables.iter().enumerate() {
-        if v.parameter && plan.places[at] == Place::Array {
-            out.push_str(&emit.storage(at));
+    for (index, v) in effects.body.variables.iter().enumerate() {
+        if v.parameter && plan.storage[index] == Storage::Array {
+            out.push_str(&emit.storage(index));
             out.push_str(&format!(
-                "for (unsigned emu_t = 0; emu_t < emu_count; emu_t++) emu_kept_{at}[emu_t] = {};\n",
+                "for (unsigned emu_t = 0; emu_t < emu_count; emu_t++) emu_kept_{index}[emu_t] = {};\n",
                 v.name
             ));
         }
@@ -45,7 +45,7 @@ pub(super) fn function(
     for step in &plan.steps {
         match step {
             Step::Text(text) => out.push_str(text),
-            Step::Region(at) => out.push_str(&emit.region(*at)?),
+            Step::Region(number) => out.push_str(&emit.region(*number)?),
         }
         out.push('\n');
     }
@@ -59,8 +59,8 @@ struct Emit<'a> {
 }
 
 impl Emit<'_> {
-    fn variable(&self, at: usize) -> &Variable {
-        &self.effects.body.variables[at]
+    fn variable(&self, index: usize) -> &Variable {
+        &self.effects.body.variables[index]
     }
 
     fn words(&self, range: Range<usize>) -> String {
@@ -68,8 +68,8 @@ impl Emit<'_> {
     }
 
     /// An array over threads.
-    fn storage(&self, at: usize) -> String {
-        let v = self.variable(at);
+    fn storage(&self, index: usize) -> String {
+        let v = self.variable(index);
         let kind = if v.parameter {
             format!("__typeof__({})", v.name)
         } else {
@@ -86,55 +86,56 @@ impl Emit<'_> {
             format!("{} {}", words.collect::<Vec<_>>().join(" "), self.words(prefix))
         };
         format!(
-            "typedef {kind} emu_type_{at} {}; emu_type_{at}* const __restrict__ emu_kept_{at} = \
-             (emu_type_{at}*)emu::keep(sizeof(emu_type_{at}) * emu_count); if (!emu_kept_{at}) return;\n",
+            "typedef {kind} emu_type_{index} {}; emu_type_{index}* const __restrict__ emu_kept_{index} = \
+             (emu_type_{index}*)emu::keep(sizeof(emu_type_{index}) * emu_count); if (!emu_kept_{index}) return;\n",
             self.words(v.lengths.clone())
         )
     }
 
     /// Whether a loop declares a variable.
-    fn declares(&self, region: &Region, at: usize) -> bool {
-        let v = self.variable(at);
+    fn declares(&self, region: &Region, index: usize) -> bool {
+        let v = self.variable(index);
         !v.parameter && region.pieces.iter().any(|piece| piece.contains(&v.declared))
     }
 
     fn region(&self, number: usize) -> Result<String, Refusal> {
         let region = &self.plan.regions[number];
         let mut used: Vec<usize> = region.mentions.iter().copied().collect();
-        used.sort_by_key(|&at| self.variable(at).declared);
+        used.sort_by_key(|&index| self.variable(index).declared);
         let (mut before, mut head, mut tail) = (String::new(), String::new(), String::new());
-        for &at in &used {
-            let v = self.variable(at);
-            let (name, declares) = (&v.name, self.declares(region, at));
-            match self.plan.places[at] {
-                Place::Again if !declares => {
+        for &index in &used {
+            let v = self.variable(index);
+            let (name, declares) = (&v.name, self.declares(region, index));
+            match self.plan.storage[index] {
+                Storage::Again if !declares => {
                     let mut kind = self.words(v.kind.clone());
                     kind.push_str(&self.words(v.prefix.clone()));
                     let value = v.value.clone().unwrap_or(0..0);
                     let sign = if self.effects.body.tokens[value.start].is("{") { "" } else { "=" };
                     head.push_str(&format!("{kind} {name} {sign} {};\n", self.words(value)));
                 }
-                Place::Array => {
+                Storage::Array => {
                     if declares {
-                        before.push_str(&self.storage(at));
+                        before.push_str(&self.storage(index));
                     }
-                    let changes = declares || region.changes.contains(&at);
-                    if v.array() && led_to(self.effects, at) {
-                        head.push_str(&format!("emu_type_{at}& {name} = emu_kept_{at}[emu_t];\n"));
+                    let changes = declares || region.changes.contains(&index);
+                    if v.array() && led_to(self.effects, index) {
+                        head.push_str(&format!("emu_type_{index}& {name} = emu_kept_{index}[emu_t];\n"));
                     } else if v.array() {
                         // A copy is nobody else's: it may be in registers.
-                        head.push_str(&format!("emu_type_{at} {name};\n"));
+                        head.push_str(&format!("emu_type_{index} {name};\n"));
                         let copy = |to: &str, from: &str| {
                             format!("__builtin_memcpy(&{to}, &{from}, sizeof {name});\n")
                         };
-                        let kept = format!("emu_kept_{at}[emu_t]");
+                        let kept = format!("emu_kept_{index}[emu_t]");
                         head.push_str(&if declares { String::new() } else { copy(name, &kept) });
                         tail.push_str(&if changes { copy(&kept, name) } else { String::new() });
                     } else {
-                        let value = if declares { String::new() } else { format!(" = emu_kept_{at}[emu_t]") };
-                        head.push_str(&format!("emu_type_{at} {name}{value};\n"));
+                        let value =
+                            if declares { String::new() } else { format!(" = emu_kept_{index}[emu_t]") };
+                        head.push_str(&format!("emu_type_{index} {name}{value};\n"));
                         tail.push_str(&if changes {
-                            format!("emu_kept_{at}[emu_t] = {name};\n")
+                            format!("emu_kept_{index}[emu_t] = {name};\n")
                         } else {
                             String::new()
                         });
@@ -192,28 +193,28 @@ impl Emit<'_> {
     fn piece(&self, range: &Range<usize>, number: usize) -> String {
         let tokens = &self.effects.body.tokens;
         let kept = |name: &Declared| {
-            let at =
+            let index =
                 self.effects.body.variables.iter().position(|v| v.declared == name.name && !v.parameter)?;
-            (self.plan.places[at] == Place::Array).then_some(at)
+            (self.plan.storage[index] == Storage::Array).then_some(index)
         };
         let declared =
             declaration(tokens, range.clone()).filter(|(_, names)| names.iter().any(|n| kept(n).is_some()));
         let Some((kind, names)) = declared else { return self.statement(range, number) };
         let mut out = String::new();
         for name in &names {
-            let Some(at) = kept(name) else {
+            let Some(index) = kept(name) else {
                 out.push_str(&self.words(kind.clone()));
                 out.push_str(&self.words(name.prefix.start..name.end));
                 out.push_str(";\n");
                 continue;
             };
             let Some(value) = name.value.clone() else { continue };
-            let (own, words) = (&self.variable(at).name, self.words(value.clone()));
+            let (own, words) = (&self.variable(index).name, self.words(value.clone()));
             out.push_str(&match tokens[value.start].text.as_str() {
-                _ if self.variable(at).array() => format!(
-                    "{{ emu_type_{at} emu_first = {words}; __builtin_memcpy(&{own}, &emu_first, sizeof emu_first); }}\n"
+                _ if self.variable(index).array() => format!(
+                    "{{ emu_type_{index} emu_first = {words}; __builtin_memcpy(&{own}, &emu_first, sizeof emu_first); }}\n"
                 ),
-                "{" => format!("{own} = emu_type_{at}{words};\n"),
+                "{" => format!("{own} = emu_type_{index}{words};\n"),
                 _ => format!("{own} = {words};\n"),
             });
         }
@@ -224,18 +225,18 @@ impl Emit<'_> {
         let tokens = &self.effects.body.tokens;
         let ends: BTreeSet<usize> = returns(tokens, range.clone()).into_iter().collect();
         let mut out = String::new();
-        let mut at = range.start;
-        while at < range.end {
-            if ends.contains(&at) {
+        let mut position = range.start;
+        while position < range.end {
+            if ends.contains(&position) {
                 let live = if self.plan.ends { "emu_live[emu_t] = 0;" } else { "" };
                 out.push_str(&format!("{{ {live} goto emu_end_{number}; }}\n"));
-                at += 2;
-            } else if self.effects.body.continues.contains(&at) {
+                position += 2;
+            } else if self.effects.body.continues.contains(&position) {
                 out.push_str(&format!("goto emu_end_{number};\n"));
-                at += 2;
+                position += 2;
             } else {
-                out.push_str(&text(&tokens[at..=at]));
-                at += 1;
+                out.push_str(&text(&tokens[position..=position]));
+                position += 1;
             }
         }
         out.push_str(if tokens[range.end - 1].is(";") || tokens[range.end - 1].is("}") {

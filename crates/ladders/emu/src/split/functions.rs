@@ -51,8 +51,8 @@ impl Parameter {
 
     /// `T (&name)[n]`: the mark is bound to the name.
     fn around(&self) -> (String, String) {
-        let at = self.kind.iter().rposition(|t| t.is("&") || t.is("*")).unwrap_or_default();
-        (format!("{} ({}", text(&self.kind[..at]), text(&self.kind[at..])), ")".to_owned())
+        let mark = self.kind.iter().rposition(|t| t.is("&") || t.is("*")).unwrap_or_default();
+        (format!("{} ({}", text(&self.kind[..mark]), text(&self.kind[mark..])), ")".to_owned())
     }
 
     fn of(tokens: &[Token], range: Range<usize>) -> Option<Self> {
@@ -92,46 +92,46 @@ pub(super) struct Outline {
 
 pub(super) fn outline(tokens: &[Token]) -> Outline {
     let mut out = Outline::default();
-    let (mut at, mut from) = (0, 0);
-    while at < tokens.len() {
-        if tokens[at].kind == Kind::Pragma {
-            at += 1;
+    let (mut position, mut from) = (0, 0);
+    while position < tokens.len() {
+        if tokens[position].kind == Kind::Pragma {
+            position += 1;
             continue;
         }
-        match tokens[at].text.as_str() {
+        match tokens[position].text.as_str() {
             ";" | "}" => {
-                let head = &tokens[from..at];
+                let head = &tokens[from..position];
                 let kept = ["__constant__", "__device__", "__shared__"];
                 if head.iter().any(|t| kept.iter().any(|word| t.is(word))) {
                     out.variables.extend(declared_outside(head).unwrap_or_default());
                 }
-                at += 1;
-                from = at;
+                position += 1;
+                from = position;
             }
             "{" => {
-                let head = &tokens[from..at];
+                let head = &tokens[from..position];
                 let grouping = head.iter().any(|t| t.is("namespace"))
                     || (head.len() == 2 && head[0].is("extern") && head[1].kind == Kind::Literal);
                 if grouping {
-                    at += 1;
-                    from = at;
+                    position += 1;
+                    from = position;
                     continue;
                 }
-                let Some(end) = group(tokens, at) else { return out };
-                if let Some((name, function)) = function(head, &tokens[at..end]) {
+                let Some(end) = group(tokens, position) else { return out };
+                if let Some((name, function)) = function(head, &tokens[position..end]) {
                     if head.iter().any(|t| t.is("__global__")) {
                         out.kernels.push((name, function));
                     } else {
                         out.functions.entry(name).or_default().push(function);
                     }
                     from = end;
-                } else if at > 0 && tokens[at - 1].is(")") {
+                } else if position > 0 && tokens[position - 1].is(")") {
                     // An operator.
                     from = end;
                 }
-                at = end;
+                position = end;
             }
-            _ => at += 1,
+            _ => position += 1,
         }
     }
     out
@@ -145,7 +145,7 @@ fn declared_outside(head: &[Token]) -> Option<Vec<String>> {
 }
 
 fn function(head: &[Token], body: &[Token]) -> Option<(String, Function)> {
-    let mut at = 0;
+    let mut position = 0;
     let mut template = Vec::new();
     if head.first()?.is("template") {
         let end = super::tokens::angles(head, 1)?;
@@ -154,16 +154,19 @@ fn function(head: &[Token], body: &[Token]) -> Option<(String, Function)> {
             let name = part.iter().position(|t| t.is("=")).unwrap_or(part.len()).checked_sub(1)?;
             template.push((part[..name].to_vec(), part[name].word()?.to_owned()));
         }
-        at = end;
+        position = end;
     }
-    let first = at;
+    let first = position;
     let open = loop {
-        if head.get(at)?.is("__launch_bounds__") || head[at].is("alignas") || head[at].is("__align__") {
-            at = group(head, at + 1)?;
-        } else if head[at].is("(") {
-            break at;
+        if head.get(position)?.is("__launch_bounds__")
+            || head[position].is("alignas")
+            || head[position].is("__align__")
+        {
+            position = group(head, position + 1)?;
+        } else if head[position].is("(") {
+            break position;
         } else {
-            at += 1;
+            position += 1;
         }
     };
     let name = head.get(open.checked_sub(1)?)?.word()?.to_owned();
@@ -180,9 +183,9 @@ impl Outline {
         let mut seen = HashSet::new();
         let mut next: Vec<&[Token]> = vec![tokens];
         while let Some(tokens) = next.pop() {
-            for (at, token) in tokens.iter().enumerate() {
+            for (index, token) in tokens.iter().enumerate() {
                 let Some(word) = token.word() else { continue };
-                if seen.insert(word.to_owned()) && free(tokens, at) {
+                if seen.insert(word.to_owned()) && free(tokens, index) {
                     next.extend(self.functions.get(word).into_iter().flatten().map(|f| f.body.as_slice()));
                 }
             }
@@ -213,7 +216,7 @@ impl Outline {
     fn first_call(
         &self,
         tokens: &[Token],
-        of: &Statement,
+        statement: &Statement,
         in_list: bool,
     ) -> Result<Option<(Range<usize>, bool)>, String> {
         let calls = |range: &Range<usize>| {
@@ -226,21 +229,21 @@ impl Outline {
             Some(name) => Err(format!("a barrier in {name}, which is called inside an expression")),
             None => Ok(()),
         };
-        match &of.shape {
-            Shape::Simple => Ok(calls(&of.range).map(|_| (of.range.clone(), in_list))),
-            Shape::Other => none(&of.range).map(|()| None),
+        match &statement.shape {
+            Shape::Simple => Ok(calls(&statement.range).map(|_| (statement.range.clone(), in_list))),
+            Shape::Other => none(&statement.range).map(|()| None),
             Shape::Block(list) => {
                 for one in list {
-                    if let Some(found) = self.first_call(tokens, one, true)? {
-                        return Ok(Some(found));
+                    if let Some(call) = self.first_call(tokens, one, true)? {
+                        return Ok(Some(call));
                     }
                 }
                 Ok(None)
             }
             Shape::If { condition, then, other } => {
                 none(condition)?;
-                if let Some(found) = self.first_call(tokens, then, false)? {
-                    return Ok(Some(found));
+                if let Some(call) = self.first_call(tokens, then, false)? {
+                    return Ok(Some(call));
                 }
                 other.as_ref().map_or(Ok(None), |other| self.first_call(tokens, other, false))
             }
@@ -259,11 +262,12 @@ impl Outline {
 
     /// `f(...);`, `x = f(...);` or `T x = f(...);` with the function's body in its place.
     fn written_out(&self, call: &[Token], count: usize, in_list: bool) -> Result<Vec<Token>, String> {
-        let at = (0..call.len()).find(|&i| free(call, i) && self.waits(&call[i].text)).unwrap_or_default();
-        let name = call[at].text.as_str();
+        let position =
+            (0..call.len()).find(|&i| free(call, i) && self.waits(&call[i].text)).unwrap_or_default();
+        let name = call[position].text.as_str();
         let refused = |why: &str| format!("a barrier in {name}, {why}");
         let [function] = &self.functions[name][..] else { return Err(refused("which has several forms")) };
-        let mut open = at + 1;
+        let mut open = position + 1;
         let mut given = Vec::new();
         if call.get(open).is_some_and(|t| t.is("<")) {
             let end =
@@ -295,13 +299,15 @@ impl Outline {
             let argument = match given.get(i) {
                 Some(range) => text(&call[range.clone()]),
                 None => {
-                    let of = |mark: &str| {
+                    let typed_parameter = |mark: &str| {
                         function
                             .parameters
                             .iter()
                             .position(|p| text(&p.kind).trim() == format!("{name}{mark}"))
                     };
-                    let by = of("").map(|by| (by, "")).or_else(|| Some((of(" *")?, "*")));
+                    let by = typed_parameter("")
+                        .map(|by| (by, ""))
+                        .or_else(|| Some((typed_parameter(" *")?, "*")));
                     let (by, mark) = by.ok_or_else(|| refused("whose template's arguments are not told"))?;
                     format!("__typeof__({mark}({}))", text(&call[arguments[by].clone()]))
                 }
@@ -352,7 +358,7 @@ impl Outline {
         };
         made.extend(rename(&body, &renamed));
         let mut before = Vec::new();
-        if at > 0 {
+        if position > 0 {
             let value = value.ok_or_else(|| refused("which has no value"))?;
             let target = match declaration(call, 0..call.len()) {
                 Some((kind, names)) if in_list && names.len() == 1 => {
@@ -365,7 +371,7 @@ impl Outline {
                     tokens_of(&format!("{} =", call[names[0].name].text))
                 }
                 Some(_) => return Err(refused("whose value is declared with others")),
-                None if call[at - 1].is("=") => call[..at].to_vec(),
+                None if call[position - 1].is("=") => call[..position].to_vec(),
                 None => return Err(refused("which is called inside an expression")),
             };
             if before.iter().any(|t| t.is("auto")) {
@@ -416,7 +422,7 @@ fn tokens_of(text: &str) -> Vec<Token> {
 }
 
 /// The names that a statement declares at any depth.
-fn declared_in(tokens: &[Token], of: &Statement, names: &mut Vec<String>) {
+fn declared_in(tokens: &[Token], statement: &Statement, names: &mut Vec<String>) {
     let mut note = |range: Range<usize>| {
         if let Some((_, list)) = declaration(tokens, range.clone()) {
             names.extend(list.iter().map(|d| tokens[d.name].text.clone()));
@@ -426,7 +432,7 @@ fn declared_in(tokens: &[Token], of: &Statement, names: &mut Vec<String>) {
             names.extend(tokens[range.start + 1].word().map(str::to_owned));
         }
     };
-    match &of.shape {
+    match &statement.shape {
         Shape::Block(list) => list.iter().for_each(|one| declared_in(tokens, one, names)),
         Shape::If { then, other, .. } => {
             declared_in(tokens, then, names);
@@ -441,7 +447,7 @@ fn declared_in(tokens: &[Token], of: &Statement, names: &mut Vec<String>) {
             declared_in(tokens, body, names);
         }
         Shape::While { body, .. } | Shape::Do { body, .. } => declared_in(tokens, body, names),
-        Shape::Simple => note(of.range.clone()),
+        Shape::Simple => note(statement.range.clone()),
         Shape::Other => {}
     }
 }
@@ -460,35 +466,35 @@ fn rename(tokens: &[Token], names: &HashMap<String, Vec<Token>>) -> Vec<Token> {
 /// Where a `return` stands that ends the function itself, none of its lambdas.
 pub(super) fn returns(tokens: &[Token], range: Range<usize>) -> Vec<usize> {
     let mut out = Vec::new();
-    let mut at = range.start;
-    while at < range.end {
-        if let Some(end) = lambda(tokens, at) {
-            at = end;
+    let mut position = range.start;
+    while position < range.end {
+        if let Some(end) = lambda(tokens, position) {
+            position = end;
             continue;
         }
-        if tokens[at].is("return") {
-            out.push(at);
+        if tokens[position].is("return") {
+            out.push(position);
         }
-        at += 1;
+        position += 1;
     }
     out
 }
 
-/// Where the lambda that begins at `at` ends.
-fn lambda(tokens: &[Token], at: usize) -> Option<usize> {
-    let starts = tokens[at].is("[")
-        && at.checked_sub(1).is_none_or(|b| {
+/// Where the lambda that begins at `position` ends.
+fn lambda(tokens: &[Token], position: usize) -> Option<usize> {
+    let starts = tokens[position].is("[")
+        && position.checked_sub(1).is_none_or(|b| {
             tokens[b].kind == Kind::Mark && !matches!(tokens[b].text.as_str(), "]" | ")" | ">")
         });
     if !starts {
         return None;
     }
-    let mut at = group(tokens, at)?;
-    if tokens.get(at)?.is("(") {
-        at = group(tokens, at)?;
+    let mut position = group(tokens, position)?;
+    if tokens.get(position)?.is("(") {
+        position = group(tokens, position)?;
     }
-    while tokens.get(at)?.kind == Kind::Word {
-        at += 1;
+    while tokens.get(position)?.kind == Kind::Word {
+        position += 1;
     }
-    tokens.get(at)?.is("{").then(|| group(tokens, at)).flatten()
+    tokens.get(position)?.is("{").then(|| group(tokens, position)).flatten()
 }

@@ -118,15 +118,15 @@ impl Body {
 
     fn add(
         &mut self,
-        of: &Statement,
+        statement: &Statement,
         end: usize,
         around: Option<&Around>,
         out: &mut Vec<Node>,
     ) -> Result<(), Refusal> {
-        let range = of.range.clone();
+        let range = statement.range.clone();
         let waits = self.waits(range.clone());
         let inside = around.map(|a| Around { range: a.range.clone(), direct: false });
-        match &of.shape {
+        match &statement.shape {
             Shape::Block(list) if waits || range.start == 0 || end == range.end => {
                 for one in list {
                     self.add(one, range.end, around, out)?;
@@ -157,12 +157,12 @@ impl Body {
             Shape::Other if waits => return Err("a barrier inside a switch".to_owned()),
             _ => {}
         }
-        let leaves = self.leaves(of, around)?;
+        let leaves = self.leaves(statement, around)?;
         if !waits && !leaves {
             out.push(Node::Piece(range));
             return Ok(());
         }
-        match &of.shape {
+        match &statement.shape {
             Shape::If { condition, then, other } => {
                 let mut first = Vec::new();
                 self.add(then, then.range.end, inside.as_ref(), &mut first)?;
@@ -195,9 +195,14 @@ impl Body {
         Ok(())
     }
 
-    fn body(&mut self, of: &Statement) -> Result<Vec<Node>, Refusal> {
+    fn body(&mut self, statement: &Statement) -> Result<Vec<Node>, Refusal> {
         let mut nodes = Vec::new();
-        self.add(of, of.range.end, Some(&Around { range: of.range.clone(), direct: true }), &mut nodes)?;
+        self.add(
+            statement,
+            statement.range.end,
+            Some(&Around { range: statement.range.clone(), direct: true }),
+            &mut nodes,
+        )?;
         Ok(nodes)
     }
 
@@ -232,15 +237,15 @@ impl Body {
 
     /// Whether a statement without a barrier leaves the loop that it is in by a way that all threads of a
     /// block must take.
-    fn leaves(&mut self, of: &Statement, around: Option<&Around>) -> Result<bool, Refusal> {
-        let mut found = Vec::new();
-        unbound(&self.tokens, of, &mut found);
-        let Some(around) = around.filter(|_| !found.is_empty()) else { return Ok(false) };
-        for &at in &found {
-            let rest = at..around.range.end;
-            if self.tokens[at].is("continue") && around.direct && !self.waits(rest.clone()) {
+    fn leaves(&mut self, statement: &Statement, around: Option<&Around>) -> Result<bool, Refusal> {
+        let mut exits = Vec::new();
+        unbound(&self.tokens, statement, &mut exits);
+        let Some(around) = around.filter(|_| !exits.is_empty()) else { return Ok(false) };
+        for &position in &exits {
+            let rest = position..around.range.end;
+            if self.tokens[position].is("continue") && around.direct && !self.waits(rest.clone()) {
                 self.skipped.push(rest);
-                self.continues.push(at);
+                self.continues.push(position);
             } else {
                 return Ok(true);
             }
@@ -249,8 +254,8 @@ impl Body {
     }
 
     /// Whether threads may not come to a place that others come to.
-    pub(super) fn is_skipped(&self, at: usize) -> bool {
-        self.skipped.iter().any(|range| range.contains(&at))
+    pub(super) fn is_skipped(&self, position: usize) -> bool {
+        self.skipped.iter().any(|range| range.contains(&position))
     }
 
     pub(super) fn returns(&self, range: Range<usize>) -> bool {
@@ -263,62 +268,64 @@ fn parsed(tokens: &[Token]) -> Result<Statement, Refusal> {
 }
 
 /// `break` and `continue` of a loop around a statement.
-fn unbound(tokens: &[Token], of: &Statement, found: &mut Vec<usize>) {
-    match &of.shape {
-        Shape::Block(list) => list.iter().for_each(|one| unbound(tokens, one, found)),
+fn unbound(tokens: &[Token], statement: &Statement, exits: &mut Vec<usize>) {
+    match &statement.shape {
+        Shape::Block(list) => list.iter().for_each(|one| unbound(tokens, one, exits)),
         Shape::If { then, other, .. } => {
-            unbound(tokens, then, found);
+            unbound(tokens, then, exits);
             if let Some(other) = other {
-                unbound(tokens, other, found);
+                unbound(tokens, other, exits);
             }
         }
-        Shape::Simple if tokens[of.range.start].is("break") || tokens[of.range.start].is("continue") => {
-            found.push(of.range.start);
+        Shape::Simple
+            if tokens[statement.range.start].is("break") || tokens[statement.range.start].is("continue") =>
+        {
+            exits.push(statement.range.start);
         }
-        Shape::Other => found.extend(of.range.clone().filter(|&i| tokens[i].is("continue"))),
+        Shape::Other => exits.extend(statement.range.clone().filter(|&i| tokens[i].is("continue"))),
         _ => {}
     }
 }
 
 /// Declarations of several names taken apart, outside of statements that have no barrier.
-fn single(mut all: Vec<Token>) -> Result<Vec<Token>, Refusal> {
-    let whole = parsed(&all)?;
+fn single(mut body: Vec<Token>) -> Result<Vec<Token>, Refusal> {
+    let whole = parsed(&body)?;
     let mut list = Vec::new();
-    declarations(&all, &whole, &mut list);
+    declarations(&body, &whole, &mut list);
     for range in list.into_iter().rev() {
-        let Some((kind, names)) = declaration(&all, range.clone()).filter(|(_, names)| names.len() > 1)
+        let Some((kind, names)) = declaration(&body, range.clone()).filter(|(_, names)| names.len() > 1)
         else {
             continue;
         };
-        if all[kind.clone()].iter().any(|t| t.is("__shared__")) {
+        if body[kind.clone()].iter().any(|t| t.is("__shared__")) {
             continue;
         }
         let mut made = Vec::new();
         for name in names {
-            made.extend_from_slice(&all[kind.clone()]);
-            made.extend_from_slice(&all[name.prefix.start..name.end]);
+            made.extend_from_slice(&body[kind.clone()]);
+            made.extend_from_slice(&body[name.prefix.start..name.end]);
             made.extend(tokens(";"));
         }
-        all.splice(range, made);
+        body.splice(range, made);
     }
-    Ok(all)
+    Ok(body)
 }
 
-fn declarations(all: &[Token], of: &Statement, list: &mut Vec<Range<usize>>) {
-    let waits = all[of.range.clone()].iter().any(|t| t.is("__syncthreads"));
-    match &of.shape {
-        _ if !waits && of.range.start > 0 && !matches!(of.shape, Shape::Simple) => {}
-        Shape::Block(statements) => statements.iter().for_each(|one| declarations(all, one, list)),
+fn declarations(tokens: &[Token], statement: &Statement, list: &mut Vec<Range<usize>>) {
+    let waits = tokens[statement.range.clone()].iter().any(|t| t.is("__syncthreads"));
+    match &statement.shape {
+        _ if !waits && statement.range.start > 0 && !matches!(statement.shape, Shape::Simple) => {}
+        Shape::Block(statements) => statements.iter().for_each(|one| declarations(tokens, one, list)),
         Shape::If { then, other, .. } => {
-            declarations(all, then, list);
+            declarations(tokens, then, list);
             if let Some(other) = other {
-                declarations(all, other, list);
+                declarations(tokens, other, list);
             }
         }
         Shape::For { body, .. } | Shape::While { body, .. } | Shape::Do { body, .. } => {
-            declarations(all, body, list)
+            declarations(tokens, body, list)
         }
-        Shape::Simple => list.push(of.range.clone()),
+        Shape::Simple => list.push(statement.range.clone()),
         Shape::Other => {}
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Step {
 
 /// Where a variable is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Storage {
     /// One for the block.
     Whole,
     /// In the only loop that uses it.
@@ -42,7 +42,7 @@ pub(super) enum Place {
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
     pub(super) regions: Vec<Region>,
-    pub(super) places: Vec<Place>,
+    pub(super) storage: Vec<Storage>,
     /// Threads may end before others.
     pub(super) ends: bool,
 }
@@ -68,7 +68,7 @@ impl Plan {
             pending: Vec::new(),
             steps_over: Vec::new(),
         };
-        walk.all(&effects.body.nodes)?;
+        walk.visit(&effects.body.nodes)?;
         walk.flush();
         let (steps, mut regions) = (walk.steps, walk.regions);
         let again: Vec<bool> = again(effects);
@@ -80,30 +80,31 @@ impl Plan {
             }
             // What is made again needs what it is made of.
             let mut next: Vec<usize> = region.mentions.iter().copied().collect();
-            while let Some(at) = next.pop() {
-                if let Some(value) = effects.body.variables[at].value.clone().filter(|_| again[at]) {
+            while let Some(index) = next.pop() {
+                if let Some(value) = effects.body.variables[index].value.clone().filter(|_| again[index]) {
                     let more = effects.effect(value).mentions;
                     next.extend(more.into_iter().filter(|&m| region.mentions.insert(m)));
                 }
             }
         }
-        let mut places = Vec::new();
-        for (at, v) in effects.body.variables.iter().enumerate() {
-            let uses = regions.iter().filter(|r| r.mentions.contains(&at)).count();
+        let mut storage = Vec::new();
+        for (index, v) in effects.body.variables.iter().enumerate() {
+            let uses = regions.iter().filter(|r| r.mentions.contains(&index)).count();
             let within = |r: &&Region| r.pieces.iter().any(|p| p.contains(&v.declared)) && !v.parameter;
             let declared = regions.iter().find(within);
-            let alone = uses <= 1 && (uses == 0 || declared.is_some_and(|r| r.mentions.contains(&at)));
-            places.push(if effects.known[at].whole {
-                Place::Whole
-            } else if again[at] {
-                Place::Again
-            } else if alone && !v.parameter && !led_to(effects, at) {
-                Place::Loop
+            let alone = uses <= 1 && (uses == 0 || declared.is_some_and(|r| r.mentions.contains(&index)));
+            storage.push(if effects.known[index].whole {
+                Storage::Whole
+            } else if again[index] {
+                Storage::Again
+            } else if alone && !v.parameter && !led_to(effects, index) {
+                Storage::Loop
             } else {
-                Place::Array
+                Storage::Array
             });
         }
-        for (at, v) in effects.body.variables.iter().enumerate().filter(|(at, _)| places[*at] == Place::Array)
+        for (index, v) in
+            effects.body.variables.iter().enumerate().filter(|(index, _)| storage[*index] == Storage::Array)
         {
             if v.reference {
                 return Err(format!("the reference {} lives across a barrier", v.name));
@@ -111,14 +112,14 @@ impl Plan {
             if effects.body.tokens[v.kind.clone()].iter().any(|t| t.is("auto")) {
                 return Err(format!("the type of {}, which lives across a barrier, is not told", v.name));
             }
-            let kept = |r: &Region| r.pieces.iter().any(|p| effects.effect(p.clone()).kept.contains(&at));
+            let kept = |r: &Region| r.pieces.iter().any(|p| effects.effect(p.clone()).kept.contains(&index));
             if regions.iter().any(kept) {
                 return Err(format!("the address of {}, which lives across a barrier, is kept", v.name));
             }
         }
         let ends = regions.len() > 1
             && regions.iter().any(|r| r.pieces.iter().any(|piece| effects.body.returns(piece.clone())));
-        Ok(Self { steps, regions, places, ends })
+        Ok(Self { steps, regions, storage, ends })
     }
 }
 
@@ -128,17 +129,17 @@ fn again(effects: &Effects<'_>) -> Vec<bool> {
     let mut again: Vec<bool> = variables.iter().map(|v| v.value.is_some()).collect();
     loop {
         let before = again.clone();
-        for (at, v) in variables.iter().enumerate() {
-            let Some(value) = v.value.clone().filter(|_| again[at]) else { continue };
-            let known = &effects.known[at];
+        for (index, v) in variables.iter().enumerate() {
+            let Some(value) = v.value.clone().filter(|_| again[index]) else { continue };
+            let known = &effects.known[index];
             let effect = effects.effect(value.clone());
             let steady = |m: &usize| {
                 let (other, known) = (&variables[*m], &effects.known[*m]);
-                let own = free(&effects.body.tokens, v.declared) && *m != at;
+                let own = free(&effects.body.tokens, v.declared) && *m != index;
                 let there = if known.whole { !known.changed } else { again[*m] };
                 own && there && (other.array() || !other.shared)
             };
-            again[at] = !known.whole
+            again[index] = !known.whole
                 && !known.changed
                 && !v.array()
                 && !v.reference
@@ -148,7 +149,7 @@ fn again(effects: &Effects<'_>) -> Vec<bool> {
                 && effect.changes.is_empty()
                 && value.len() <= MOST_TOKENS
                 && effect.mentions.iter().all(steady)
-                && !hidden(effects, at, value);
+                && !hidden(effects, index, value);
         }
         if again == before {
             return again;
@@ -157,8 +158,8 @@ fn again(effects: &Effects<'_>) -> Vec<bool> {
 }
 
 /// Whether a name in a value means another variable somewhere in the scope of what has the value.
-fn hidden(effects: &Effects<'_>, at: usize, value: Range<usize>) -> bool {
-    let v = &effects.body.variables[at];
+fn hidden(effects: &Effects<'_>, index: usize, value: Range<usize>) -> bool {
+    let v = &effects.body.variables[index];
     let tokens = &effects.body.tokens;
     value.filter(|&i| free(tokens, i)).any(|i| {
         effects.body.variables.iter().any(|other| {
@@ -168,10 +169,10 @@ fn hidden(effects: &Effects<'_>, at: usize, value: Range<usize>) -> bool {
 }
 
 /// Whether a pointer that outlives a loop may lead to an array of this name.
-pub(super) fn led_to(effects: &Effects<'_>, at: usize) -> bool {
-    effects.body.variables[at].array()
+pub(super) fn led_to(effects: &Effects<'_>, index: usize) -> bool {
+    effects.body.variables[index].array()
         && effects.body.variables.iter().any(|v| {
-            v.pointer && v.value.clone().is_some_and(|value| effects.effect(value).mentions.contains(&at))
+            v.pointer && v.value.clone().is_some_and(|value| effects.effect(value).mentions.contains(&index))
         })
 }
 
@@ -198,7 +199,7 @@ impl Walk<'_> {
     }
 
     /// A condition that all threads answer alike, as text.
-    fn condition(&mut self, range: Range<usize>, of: &str) -> Result<String, Refusal> {
+    fn condition(&mut self, range: Range<usize>, construct: &str) -> Result<String, Refusal> {
         let effect = self.effects.effect(range.clone());
         if range.is_empty() {
             return Ok("true".to_owned());
@@ -208,12 +209,12 @@ impl Walk<'_> {
         }
         if effect.alike == Alike::No {
             return Err(format!(
-                "a barrier in {of} whose condition depends on the thread: {}",
+                "a barrier in {construct} whose condition depends on the thread: {}",
                 self.words(range).trim()
             ));
         }
-        let at = self.region(vec![range], true);
-        Ok(format!("emu_any_{at}"))
+        let number = self.region(vec![range], true);
+        Ok(format!("emu_any_{number}"))
     }
 
     fn once(&self, range: &Range<usize>) -> bool {
@@ -257,7 +258,7 @@ impl Walk<'_> {
         }
     }
 
-    fn all(&mut self, nodes: &[Node]) -> Result<(), Refusal> {
+    fn visit(&mut self, nodes: &[Node]) -> Result<(), Refusal> {
         for node in nodes {
             match node {
                 Node::Piece(range) => self.piece(range, ""),
@@ -277,11 +278,11 @@ impl Walk<'_> {
                     self.flush();
                     let condition = self.condition(condition.clone(), "an if")?;
                     self.text(format!("if ({condition}) {{ emu::Kept emu_kept;"));
-                    self.all(then)?;
+                    self.visit(then)?;
                     self.flush();
                     if let Some(other) = other {
                         self.text("} else { emu::Kept emu_kept;");
-                        self.all(other)?;
+                        self.visit(other)?;
                         self.flush();
                     }
                     self.text("}");
@@ -312,7 +313,7 @@ impl Walk<'_> {
 
     fn inside(&mut self, body: &[Node], steps_over: bool) -> Result<(), Refusal> {
         self.steps_over.push(steps_over);
-        self.all(body)?;
+        self.visit(body)?;
         self.flush();
         self.steps_over.pop();
         Ok(())

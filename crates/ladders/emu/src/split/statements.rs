@@ -38,30 +38,29 @@ pub(super) enum Shape {
     Other,
 }
 
-/// The statement that begins at `at`. None: it is none that is known.
-pub(super) fn statement(tokens: &[Token], at: usize) -> Option<Statement> {
-    let from = at;
-    let mut at = at;
-    while tokens.get(at)?.kind == Kind::Pragma {
-        at += 1;
+/// The statement that begins at `from`. None: it is none that is known.
+pub(super) fn statement(tokens: &[Token], from: usize) -> Option<Statement> {
+    let mut position = from;
+    while tokens.get(position)?.kind == Kind::Pragma {
+        position += 1;
     }
     let made = |end: usize, shape: Shape| Some(Statement { range: from..end, shape });
     let inside = |open: usize| Some((open + 1)..group(tokens, open)? - 1);
-    match tokens[at].text.as_str() {
+    match tokens[position].text.as_str() {
         "{" => {
-            let end = group(tokens, at)?;
+            let end = group(tokens, position)?;
             let mut list = Vec::new();
-            at += 1;
-            while at < end - 1 {
-                let next = statement(tokens, at)?;
-                at = next.range.end;
+            position += 1;
+            while position < end - 1 {
+                let next = statement(tokens, position)?;
+                position = next.range.end;
                 list.push(next);
             }
             made(end, Shape::Block(list))
         }
         "if" => {
-            at += if tokens.get(at + 1)?.is("constexpr") { 2 } else { 1 };
-            let condition = inside(at)?;
+            position += if tokens.get(position + 1)?.is("constexpr") { 2 } else { 1 };
+            let condition = inside(position)?;
             let then = statement(tokens, condition.end + 1)?;
             let mut end = then.range.end;
             let mut other = None;
@@ -73,7 +72,7 @@ pub(super) fn statement(tokens: &[Token], at: usize) -> Option<Statement> {
             made(end, Shape::If { condition, then: Box::new(then), other })
         }
         "for" => {
-            let head = inside(at + 1)?;
+            let head = inside(position + 1)?;
             let mut ends = Vec::new();
             let mut i = head.start;
             while i < head.end {
@@ -98,28 +97,28 @@ pub(super) fn statement(tokens: &[Token], at: usize) -> Option<Statement> {
             made(end, shape)
         }
         "while" => {
-            let condition = inside(at + 1)?;
+            let condition = inside(position + 1)?;
             let body = statement(tokens, condition.end + 1)?;
             made(body.range.end, Shape::While { condition, body: Box::new(body) })
         }
         "do" => {
-            let body = statement(tokens, at + 1)?;
+            let body = statement(tokens, position + 1)?;
             let condition = inside(body.range.end + 1)?;
             let end = condition.end + 2;
             tokens.get(end - 1).filter(|t| t.is(";"))?;
             made(end, Shape::Do { body: Box::new(body), condition })
         }
-        "switch" => made(group(tokens, group(tokens, at + 1)?)?, Shape::Other),
+        "switch" => made(group(tokens, group(tokens, position + 1)?)?, Shape::Other),
         "case" | "default" | "goto" | "struct" | "template" | "try" => None,
         _ => {
-            while !tokens.get(at)?.is(";") {
-                at = match tokens[at].text.as_str() {
-                    "(" | "[" | "{" => group(tokens, at)?,
+            while !tokens.get(position)?.is(";") {
+                position = match tokens[position].text.as_str() {
+                    "(" | "[" | "{" => group(tokens, position)?,
                     ")" | "]" | "}" => return None,
-                    _ => at + 1,
+                    _ => position + 1,
                 };
             }
-            made(at + 1, Shape::Simple)
+            made(position + 1, Shape::Simple)
         }
     }
 }
@@ -139,33 +138,35 @@ pub(super) struct Declared {
 
 /// A declaration's type and names. None: the tokens declare nothing.
 pub(super) fn declaration(tokens: &[Token], range: Range<usize>) -> Option<(Range<usize>, Vec<Declared>)> {
-    let mut at = range.start;
-    while at < range.end && tokens[at].kind == Kind::Pragma {
-        at += 1;
+    let mut position = range.start;
+    while position < range.end && tokens[position].kind == Kind::Pragma {
+        position += 1;
     }
-    let from = at;
+    let from = position;
     let mut seen = false;
-    while at < range.end {
-        match tokens[at].text.as_str() {
-            "const" | "constexpr" | "static" | "volatile" | "extern" | "__shared__" | "typename" => at += 1,
-            "__align__" | "alignas" => at = group(tokens, at + 1)?,
+    while position < range.end {
+        match tokens[position].text.as_str() {
+            "const" | "constexpr" | "static" | "volatile" | "extern" | "__shared__" | "typename" => {
+                position += 1
+            }
+            "__align__" | "alignas" => position = group(tokens, position + 1)?,
             "return" | "typedef" | "using" | "else" | "delete" | "static_assert" | "asm" | "__asm__" => {
                 return None;
             }
             word if typed(word) => {
                 seen = true;
-                at += 1;
+                position += 1;
             }
-            _ if tokens[at].kind == Kind::Word && !seen => {
+            _ if tokens[position].kind == Kind::Word && !seen => {
                 seen = true;
-                at += 1;
+                position += 1;
                 loop {
-                    if at < range.end && tokens[at].is("<") {
-                        let Some(end) = angles(tokens, at) else { break };
-                        at = end;
+                    if position < range.end && tokens[position].is("<") {
+                        let Some(end) = angles(tokens, position) else { break };
+                        position = end;
                     }
-                    if at + 1 < range.end && tokens[at].is("::") {
-                        at += 2;
+                    if position + 1 < range.end && tokens[position].is("::") {
+                        position += 2;
                     } else {
                         break;
                     }
@@ -174,47 +175,49 @@ pub(super) fn declaration(tokens: &[Token], range: Range<usize>) -> Option<(Rang
             _ => break,
         }
     }
-    if !seen || at >= range.end {
+    if !seen || position >= range.end {
         return None;
     }
-    let kind = from..at;
+    let kind = from..position;
     let mut names = Vec::new();
     loop {
-        let prefix = at;
-        while at < range.end && matches!(tokens[at].text.as_str(), "*" | "&" | "const" | "__restrict__") {
-            at += 1;
+        let prefix = position;
+        while position < range.end
+            && matches!(tokens[position].text.as_str(), "*" | "&" | "const" | "__restrict__")
+        {
+            position += 1;
         }
-        let name = at;
+        let name = position;
         tokens.get(name).filter(|t| name < range.end && t.kind == Kind::Word)?;
-        at += 1;
-        let lengths = at;
-        while at < range.end && tokens[at].is("[") {
-            at = group(tokens, at)?;
+        position += 1;
+        let lengths = position;
+        while position < range.end && tokens[position].is("[") {
+            position = group(tokens, position)?;
         }
-        let lengths = lengths..at;
+        let lengths = lengths..position;
         let mut value = None;
-        if at < range.end {
-            match tokens[at].text.as_str() {
+        if position < range.end {
+            match tokens[position].text.as_str() {
                 "=" => {
-                    let end = at + 1 + parts(tokens, at + 1..range.end).first()?.len();
-                    value = Some(at + 1..end);
-                    at = end;
+                    let end = position + 1 + parts(tokens, position + 1..range.end).first()?.len();
+                    value = Some(position + 1..end);
+                    position = end;
                 }
                 "{" | "(" => {
-                    let end = group(tokens, at)?;
-                    value = Some(at..end);
-                    at = end;
+                    let end = group(tokens, position)?;
+                    value = Some(position..end);
+                    position = end;
                 }
                 _ => {}
             }
         }
-        names.push(Declared { name, prefix: prefix..name, lengths, value, end: at });
-        if at >= range.end || tokens[at].is(";") {
+        names.push(Declared { name, prefix: prefix..name, lengths, value, end: position });
+        if position >= range.end || tokens[position].is(";") {
             return Some((kind, names));
         }
-        if !tokens[at].is(",") {
+        if !tokens[position].is(",") {
             return None;
         }
-        at += 1;
+        position += 1;
     }
 }

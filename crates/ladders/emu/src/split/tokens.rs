@@ -38,10 +38,10 @@ const MARKS: [&str; 24] = [
 /// The words of a text; comments and white space are dropped.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let mut out = Vec::new();
-    let (mut at, mut before) = (0, None);
+    let (mut offset, mut before) = (0, None);
     let mut push = |kind, text: &str| out.push(Token { kind, text: text.to_owned() });
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
+    while let Some(c) = text[offset..].chars().next() {
+        let rest = &text[offset..];
         let bytes = if let Some(bytes) = skipped(rest, before) {
             match c {
                 '#' if rest[1..bytes].trim_start().starts_with("pragma") => {
@@ -51,7 +51,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
                 _ => {}
             }
             before = Some(' ');
-            at += bytes;
+            offset += bytes;
             continue;
         } else if c.is_whitespace() {
             c.len_utf8()
@@ -79,8 +79,8 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
             push(Kind::Mark, &rest[..end]);
             end
         };
-        before = text[..at + bytes].chars().next_back();
-        at += bytes;
+        before = text[..offset + bytes].chars().next_back();
+        offset += bytes;
     }
     out
 }
@@ -114,10 +114,10 @@ pub(super) fn text(tokens: &[Token]) -> String {
     out
 }
 
-/// Where the bracketed group that begins at `at` ends, behind its last bracket.
-pub(super) fn group(tokens: &[Token], at: usize) -> Option<usize> {
+/// Where the bracketed group that begins at `open` ends, behind its last bracket.
+pub(super) fn group(tokens: &[Token], open: usize) -> Option<usize> {
     let mut depth = 0usize;
-    for (i, token) in tokens.iter().enumerate().skip(at) {
+    for (i, token) in tokens.iter().enumerate().skip(open) {
         match token.text.as_str() {
             _ if token.kind != Kind::Mark => {}
             "(" | "[" | "{" => depth += 1,
@@ -152,9 +152,9 @@ pub(super) fn group_back(tokens: &[Token], end: usize) -> Option<usize> {
     None
 }
 
-/// Where the template arguments that begin at `at` with `<` end.
-pub(super) fn angles(tokens: &[Token], at: usize) -> Option<usize> {
-    let (mut depth, mut i) = (0i32, at);
+/// Where the template arguments that begin at `open` with `<` end.
+pub(super) fn angles(tokens: &[Token], open: usize) -> Option<usize> {
+    let (mut depth, mut i) = (0i32, open);
     while let Some(token) = tokens.get(i) {
         match token.text.as_str() {
             "<" => depth += 1,
@@ -174,28 +174,28 @@ pub(super) fn angles(tokens: &[Token], at: usize) -> Option<usize> {
 
 /// The parts of a list between commas outside brackets.
 pub(super) fn parts(tokens: &[Token], range: Range<usize>) -> Vec<Range<usize>> {
-    let (mut from, mut at, mut out) = (range.start, range.start, Vec::new());
-    while at < range.end {
-        match tokens[at].text.as_str() {
-            "(" | "[" | "{" if tokens[at].kind == Kind::Mark => {
-                at = group(tokens, at).unwrap_or(range.end);
+    let (mut from, mut position, mut out) = (range.start, range.start, Vec::new());
+    while position < range.end {
+        match tokens[position].text.as_str() {
+            "(" | "[" | "{" if tokens[position].kind == Kind::Mark => {
+                position = group(tokens, position).unwrap_or(range.end);
                 continue;
             }
             "<" => {
-                if let Some(end) = angles(tokens, at).filter(|&end| {
+                if let Some(end) = angles(tokens, position).filter(|&end| {
                     end < range.end && (tokens[end].is("(") || tokens[end].is("{") || tokens[end].is("::"))
                 }) {
-                    at = end;
+                    position = end;
                     continue;
                 }
             }
             "," => {
-                out.push(from..at);
-                from = at + 1;
+                out.push(from..position);
+                from = position + 1;
             }
             _ => {}
         }
-        at += 1;
+        position += 1;
     }
     if from < range.end || !out.is_empty() {
         out.push(from..range.end);
@@ -203,20 +203,24 @@ pub(super) fn parts(tokens: &[Token], range: Range<usize>) -> Vec<Range<usize>> 
     out
 }
 
-/// Whether the word at `at` is a name of its own, no member of something.
-pub(super) fn free(tokens: &[Token], at: usize) -> bool {
-    tokens[at].kind == Kind::Word
-        && at.checked_sub(1).is_none_or(|before| !matches!(tokens[before].text.as_str(), "." | "->" | "::"))
+/// Whether the word at `position` is a name of its own, no member of something.
+pub(super) fn free(tokens: &[Token], position: usize) -> bool {
+    tokens[position].kind == Kind::Word
+        && position
+            .checked_sub(1)
+            .is_none_or(|before| !matches!(tokens[before].text.as_str(), "." | "->" | "::"))
 }
 
-/// Whether the mark at `at` stands before its only operand.
-pub(super) fn unary(tokens: &[Token], at: usize) -> bool {
-    let Some(before) = at.checked_sub(1).map(|before| &tokens[before]) else { return true };
+/// Whether the mark at `position` stands before its only operand.
+pub(super) fn unary(tokens: &[Token], position: usize) -> bool {
+    let Some(before) = position.checked_sub(1).map(|before| &tokens[before]) else { return true };
     match before.kind {
         Kind::Literal => false,
         Kind::Word => matches!(before.text.as_str(), "return" | "else" | "do" | "sizeof"),
         Kind::Pragma => true,
-        Kind::Mark if before.is(")") => group_back(tokens, at).is_some_and(|open| cast(tokens, open..at)),
+        Kind::Mark if before.is(")") => {
+            group_back(tokens, position).is_some_and(|open| cast(tokens, open..position))
+        }
         Kind::Mark => !matches!(before.text.as_str(), "]" | "++" | "--"),
     }
 }
