@@ -117,11 +117,11 @@ pub fn benchmark(
     let sets = session.rotate(if protocol.rotate { sets(device, session) } else { 1 })?;
     let (mut steps, mut first, mut last) = (Vec::new(), None, None);
     let mut clock = Clock::of(device);
-    for (at, variant) in variants.iter().enumerate().filter(|(_, r)| r.backend == device.kind()) {
+    for (index, variant) in variants.iter().enumerate().filter(|(_, r)| r.backend == device.kind()) {
         let Some(config) = wants(variant)? else { continue };
         let outcome = match &variant.refuses {
             Some(why) => Outcome::Refused(why.clone()),
-            None => match timed(session, device, protocol, &mut clock, at, &config) {
+            None => match timed(session, device, protocol, &mut clock, index, &config) {
                 Err(rayspin_core::Error::Interrupted) => return Err(rayspin_core::Error::Interrupted),
                 Err(error) => Outcome::Failed(error.to_string()),
                 Ok(Verdict::Wrong(error)) => Outcome::Failed(format!(

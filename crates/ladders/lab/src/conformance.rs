@@ -13,8 +13,8 @@ use rayspin_tune::{Build, Config, Ladder, Session, VariantInfo, Which};
 /// ```no_run
 /// # fn ladders() -> Vec<Box<dyn rayspin_tune::Ladder>> { Vec::new() }
 /// let device = rayspin_device::Device::cpu()?;
-/// let found = rayspin_lab::Conformance::default().check(&ladders(), &device);
-/// assert!(found.wrong.is_empty(), "{}", found.wrong.join("\n"));
+/// let conformed = rayspin_lab::Conformance::default().check(&ladders(), &device);
+/// assert!(conformed.wrong.is_empty(), "{}", conformed.wrong.join("\n"));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
@@ -62,16 +62,16 @@ impl Conformance<'_> {
     /// - A variant refuses every trial, or a ladder has no variant at all.
     /// - Two variants of a ladder have one name, or a default configuration is not in the variant's space.
     pub fn check(&self, ladders: &[Box<dyn Ladder>], device: &Device) -> Conformed {
-        let mut found = Conformed::default();
+        let mut conformed = Conformed::default();
         for ladder in ladders {
             let name = ladder.about().name;
             let mut one = One { how: self, device, coverage: Coverage::default(), ran: 0 };
             let wrong = one.ladder(ladder.as_ref()).unwrap_or_else(|error| vec![error.to_string()]);
-            found.wrong.extend(wrong.into_iter().map(|line| format!("{name}: {line}")));
-            found.ran += one.ran;
-            found.coverage.push((name, one.coverage));
+            conformed.wrong.extend(wrong.into_iter().map(|line| format!("{name}: {line}")));
+            conformed.ran += one.ran;
+            conformed.coverage.push((name, one.coverage));
         }
-        found
+        conformed
     }
 }
 
@@ -141,8 +141,8 @@ impl One<'_> {
             }
             let mut session =
                 ladder.open(Which::Trial(trial), self.device, self.how.seed.wrapping_add(trial as u64))?;
-            for (at, outline) in of_problem.iter().enumerate() {
-                let Some(variant) = session.variants().get(at).cloned() else { continue };
+            for (index, outline) in of_problem.iter().enumerate() {
+                let Some(variant) = session.variants().get(index).cloned() else { continue };
                 if variant.backend != self.device.kind() {
                     continue;
                 }
@@ -150,7 +150,7 @@ impl One<'_> {
                 match (&outline.refuses, &variant.refuses) {
                     (None, None) => {
                         let last = trial + 1 == ladder.trials();
-                        wrong.extend(self.variant(session.as_mut(), at, &variant, last)?);
+                        wrong.extend(self.variant(session.as_mut(), index, &variant, last)?);
                     }
                     (Some(why), _) => self.coverage.refused(self.device, variant.name, why),
                     (None, Some(why)) => self.coverage.ruled_out(self.device, variant.name, why),
@@ -167,7 +167,7 @@ impl One<'_> {
     fn variant(
         &mut self,
         session: &mut dyn Session,
-        at: usize,
+        index: usize,
         variant: &VariantInfo,
         last: bool,
     ) -> Result<Vec<String>> {
@@ -177,7 +177,7 @@ impl One<'_> {
             wrong.push(format!("{}: its default is not in its space", variant.name));
         }
         if last {
-            wrong.extend(self.host_transfer(session, at, &default));
+            wrong.extend(self.host_transfer(session, index, &default));
         }
         let mut configs = vec![default];
         if last && self.how.configs > 0 {
@@ -186,38 +186,38 @@ impl One<'_> {
             configs.extend(others.into_iter().step_by(step));
         }
         for config in configs {
-            wrong.extend(self.verdict(session, at, &config)?);
+            wrong.extend(self.verdict(session, index, &config)?);
         }
         Ok(wrong)
     }
 
     /// What is wrong with one run: its result, or what it launches.
-    fn verdict(&mut self, session: &mut dyn Session, at: usize, config: &Config) -> Result<Vec<String>> {
-        let variant = session.variants()[at].clone();
+    fn verdict(&mut self, session: &mut dyn Session, index: usize, config: &Config) -> Result<Vec<String>> {
+        let variant = session.variants()[index].clone();
         let problem = session.problem();
-        let (found, mut wrong) = match self.device.backend() {
-            Backend::Cpu(_) => (session.verify(at, config), BTreeSet::new()),
+        let (verified, mut wrong) = match self.device.backend() {
+            Backend::Cpu(_) => (session.verify(index, config), BTreeSet::new()),
             Backend::Cuda(cuda) => {
-                let mut found = Ok(f64::NAN);
+                let mut verified = Ok(f64::NAN);
                 let launched = cuda.launches(|| {
-                    found = session.verify(at, config);
+                    verified = session.verify(index, config);
                     Ok(())
                 })?;
-                (found, self.unnamed(&variant, launched.iter().map(|launched| &*launched.program)))
+                (verified, self.unnamed(&variant, launched.iter().map(|launched| &*launched.program)))
             }
         };
         self.ran += 1;
         self.coverage.compared(
             self.device,
             variant.name,
-            *found.as_ref().unwrap_or(&f64::NAN),
+            *verified.as_ref().unwrap_or(&f64::NAN),
             variant.tolerance,
         );
         let run = || match config.values().next() {
             Some(_) => format!("{} with {config} on {problem}", variant.name),
             None => format!("{} on {problem}", variant.name),
         };
-        match found {
+        match verified {
             Ok(error) if error <= variant.tolerance => {}
             Ok(error) => {
                 wrong.insert(format!(
@@ -235,11 +235,11 @@ impl One<'_> {
 
     /// What is wrong with a run from memory of the host to memory of the host, if anything. Only variants to
     /// compare with may do without.
-    fn host_transfer(&self, session: &mut dyn Session, at: usize, config: &Config) -> Option<String> {
-        let variant = session.variants()[at].clone();
+    fn host_transfer(&self, session: &mut dyn Session, index: usize, config: &Config) -> Option<String> {
+        let variant = session.variants()[index].clone();
         // The run on the device reports what fails here.
-        session.verify(at, config).ok()?;
-        match session.end_to_end(at, config).and_then(|whole| Ok((whole, session.found()?))) {
+        session.verify(index, config).ok()?;
+        match session.end_to_end(index, config).and_then(|whole| Ok((whole, session.found()?))) {
             Ok((Some(whole), error)) if error <= variant.tolerance && whole.bytes_out > 0 => None,
             Ok((None, _)) if !variant.competes => None,
             other => Some(format!("{} from the host on {}: {other:?}", variant.name, session.problem())),
@@ -271,8 +271,8 @@ impl One<'_> {
             if of_row { own.iter().any(is) } else { others.iter().any(is) }
         };
         let line = |program: &Program| {
-            let (name, of, with) = (variant.name, program.name, program.options().join(" "));
-            format!("{name} launches {of} with [{with}], which is none of the forms that it names")
+            let (name, program_name, with) = (variant.name, program.name, program.options().join(" "));
+            format!("{name} launches {program_name} with [{with}], which is none of the forms that it names")
         };
         launched.into_iter().filter(|program| !known(program)).map(line).collect()
     }

@@ -110,12 +110,12 @@ impl CostModel {
         let Backend::Cuda(cuda) = device.backend() else { return None };
         let (major, minor) = cuda.properties().capability;
         let target = format!("compute_{major}{minor}{}", if major >= 9 { "a" } else { "" });
-        let all: f64 = launched.iter().map(threads).sum();
-        if all == 0.0 {
+        let total_threads: f64 = launched.iter().map(threads).sum();
+        if total_threads == 0.0 {
             return None;
         }
         // Each thread does the same share of the work.
-        let (flops, bytes) = (work.flops / all, work.bytes / all);
+        let (flops, bytes) = (work.flops / total_threads, work.bytes / total_threads);
         let of_thread = |mix: Mix| match evidence {
             None => mix.of_thread(flops, bytes),
             Some(Evidence::Bytes) => mix.of_amount(Evidence::Bytes, bytes),
@@ -139,13 +139,16 @@ impl CostModel {
 }
 
 /// Which of these no other exceeds in both metrics, or memory bounds.
-pub fn pareto(all: &[CostEstimate]) -> Vec<bool> {
+pub fn pareto(estimates: &[CostEstimate]) -> Vec<bool> {
     let dominates = |a: &CostEstimate, b: &CostEstimate| {
         a.efficiency >= b.efficiency
             && a.utilisation >= b.utilisation
             && (a.efficiency > b.efficiency || a.utilisation > b.utilisation)
     };
-    all.iter().map(|one| one.by_memory || !all.iter().any(|other| dominates(other, one))).collect()
+    estimates
+        .iter()
+        .map(|one| one.by_memory || !estimates.iter().any(|other| dominates(other, one)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -154,12 +157,19 @@ mod tests {
 
     #[test]
     fn the_pareto_set_has_what_nothing_exceeds() {
-        let at =
+        let estimate =
             |efficiency, utilisation| CostEstimate { efficiency, utilisation, least: 0.0, by_memory: false };
-        let all = [at(1.0, 5.0), at(2.0, 4.0), at(2.0, 3.0), at(3.0, 1.0), at(0.5, 5.0), at(3.0, 1.0)];
-        assert_eq!(pareto(&all), [true, true, false, true, false, true]);
+        let estimates = [
+            estimate(1.0, 5.0),
+            estimate(2.0, 4.0),
+            estimate(2.0, 3.0),
+            estimate(3.0, 1.0),
+            estimate(0.5, 5.0),
+            estimate(3.0, 1.0),
+        ];
+        assert_eq!(pareto(&estimates), [true, true, false, true, false, true]);
         assert!(pareto(&[]).is_empty());
-        let memory = CostEstimate { by_memory: true, ..at(0.1, 0.1) };
-        assert_eq!(pareto(&[at(1.0, 1.0), memory, at(0.5, 0.5)]), [true, true, false]);
+        let memory = CostEstimate { by_memory: true, ..estimate(0.1, 0.1) };
+        assert_eq!(pareto(&[estimate(1.0, 1.0), memory, estimate(0.5, 0.5)]), [true, true, false]);
     }
 }

@@ -24,4 +24,4 @@ pub use conformance::{Conformance, Conformed, unexplained};
 pub use cost_model::{Bounds, CostModel, pareto};
 pub use measure::{LaunchMode, Protocol, Timing, measure};
 pub use on_device::OnDevice;
-pub use search::{Evaluate, Found, Options, Progress, Pruned, Replay, Tried, search};
+pub use search::{Evaluate, Options, Progress, Pruned, Replay, SearchResult, Tried, search};

@@ -158,8 +158,15 @@ fn rounds(protocol: &Protocol, most: usize, mut round: impl FnMut() -> Result<f6
 impl Timing {
     /// The timing of sorted seconds of rounds, one at least.
     fn of(times: &[f64], runs: usize, graph: bool) -> Self {
-        let at = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
-        Self { median: at(0.5), low: at(0.25), high: at(0.75), rounds: times.len(), runs, graph }
+        let quantile = |share: f64| times[((times.len() - 1) as f64 * share).round() as usize];
+        Self {
+            median: quantile(0.5),
+            low: quantile(0.25),
+            high: quantile(0.75),
+            rounds: times.len(),
+            runs,
+            graph,
+        }
     }
 }
 
@@ -189,7 +196,7 @@ mod tests {
         for device in rayspin_emu::devices().unwrap() {
             let mut array = Array::<f32>::zeros(&device, &[64]).unwrap();
             let gpu = device.kind() == BackendKind::Cuda;
-            let mut of = |launch_mode| {
+            let mut timed = |launch_mode| {
                 let protocol =
                     Protocol { rounds: 3, round: 2e-5, budget: 0.5, launch_mode, ..Protocol::default() };
                 let asked = Cell::new(0);
@@ -200,14 +207,14 @@ mod tests {
                 });
                 timing.map(|timing| (timing, asked.get()))
             };
-            let (stream, asked) = of(LaunchMode::Stream).unwrap();
+            let (stream, asked) = timed(LaunchMode::Stream).unwrap();
             assert!(!stream.graph && stream.rounds == 3 && stream.low > 0.0, "{stream:?}");
             // Two before, and the round that warms up where there is more than one run in it.
             assert_eq!(asked, 2 + stream.runs * (3 + usize::from(stream.runs > 1)));
-            let (single, asked) = of(LaunchMode::Single).unwrap();
+            let (single, asked) = timed(LaunchMode::Single).unwrap();
             assert!(!single.graph && single.runs == 1 && single.rounds >= 3, "{single:?}");
             assert_eq!((asked, single.rounds % 3), (2 + single.rounds, 0));
-            match of(LaunchMode::Graph) {
+            match timed(LaunchMode::Graph) {
                 Ok((graph, asked)) if gpu => {
                     assert!(graph.graph && graph.rounds == 3, "{graph:?}");
                     assert_eq!(asked, 2 + graph.runs);
@@ -218,7 +225,7 @@ mod tests {
                 }
                 other => panic!("{} {other:?}", device.describe()),
             }
-            let (best, _) = of(LaunchMode::Best).unwrap();
+            let (best, _) = timed(LaunchMode::Best).unwrap();
             assert_eq!(best.graph, gpu && best.runs > 1);
         }
     }
@@ -247,12 +254,12 @@ mod tests {
     #[test]
     fn runs_that_cannot_be_recorded_are_no_graph() {
         for device in rayspin_emu::devices().unwrap() {
-            let of = |launch_mode| {
+            let timed = |launch_mode| {
                 let protocol = Protocol { rounds: 1, round: 1e-3, launch_mode, ..Protocol::default() };
                 measure(&device, &protocol, |_| Array::<f32>::zeros(&device, &[2]).map(drop))
             };
-            assert!(of(LaunchMode::Graph).is_err());
-            assert!(!of(LaunchMode::Best).unwrap().graph);
+            assert!(timed(LaunchMode::Graph).is_err());
+            assert!(!timed(LaunchMode::Best).unwrap().graph);
         }
     }
 }

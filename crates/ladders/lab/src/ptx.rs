@@ -90,15 +90,15 @@ enum Line<'a> {
 /// Labels and instructions of the entry `kernel`.
 fn lines<'a>(ptx: &'a str, kernel: &str) -> Option<Vec<Line<'a>>> {
     let head = [format!(".entry {kernel}("), format!(".entry {kernel}\n")];
-    let at = head.iter().find_map(|head| ptx.find(head.as_str()))?;
-    let body = &ptx[at..];
+    let start = head.iter().find_map(|head| ptx.find(head.as_str()))?;
+    let body = &ptx[start..];
     let body = &body[body.find("\n{")? + 2..];
     let body = &body[..body.find("\n}")?];
-    let mut all = Vec::new();
+    let mut lines = Vec::new();
     for line in body.lines() {
         let line = line.split("//").next().unwrap_or_default().trim();
         if let Some(label) = line.strip_suffix(':') {
-            all.push(Line::Label(label));
+            lines.push(Line::Label(label));
             continue;
         }
         // A predicate stands before the opcode.
@@ -109,10 +109,10 @@ fn lines<'a>(ptx: &'a str, kernel: &str) -> Option<Vec<Line<'a>>> {
         let (opcode, operands) =
             line.split_once(char::is_whitespace).unwrap_or((line.trim_end_matches(';'), ""));
         if opcode.starts_with(|c: char| c.is_ascii_lowercase()) {
-            all.push(Line::Instruction { opcode, operands: operands.trim().trim_end_matches(';') });
+            lines.push(Line::Instruction { opcode, operands: operands.trim().trim_end_matches(';') });
         }
     }
-    Some(all)
+    Some(lines)
 }
 
 /// Bytes of an access: `ld.global.nc.v4.f32` has 16.
@@ -183,15 +183,15 @@ fn count(lines: &[Line<'_>]) -> Counts {
 /// The mix of the entry `kernel` of a PTX text, whose main loop has the most operations, or where none has
 /// any, the most bytes; `None` where there is no such entry.
 pub fn mix(ptx: &str, kernel: &str) -> Option<Mix> {
-    found(ptx, kernel, &[Evidence::Flops, Evidence::Bytes])
+    heaviest_mix(ptx, kernel, &[Evidence::Flops, Evidence::Bytes])
 }
 
 /// The mix whose main loop has the most of some evidence.
 pub fn mix_by(ptx: &str, kernel: &str, evidence: Evidence) -> Option<Mix> {
-    found(ptx, kernel, &[evidence])
+    heaviest_mix(ptx, kernel, &[evidence])
 }
 
-fn found(ptx: &str, kernel: &str, evidence: &[Evidence]) -> Option<Mix> {
+fn heaviest_mix(ptx: &str, kernel: &str, evidence: &[Evidence]) -> Option<Mix> {
     let lines = lines(ptx, kernel)?;
     let label = |name: &str| lines.iter().position(|l| matches!(l, Line::Label(label) if *label == name));
     let mut loops: Vec<(usize, usize, Counts)> = Vec::new();
@@ -205,23 +205,23 @@ fn found(ptx: &str, kernel: &str, evidence: &[Evidence]) -> Option<Mix> {
     }
     // Among nested loops the inner one counts: each turn of the outer loop has many turns of the inner one.
     let heaviest = |by: &Evidence| {
-        let of = |counts: &Counts| by.of(counts);
-        let works: Vec<_> = loops.iter().filter(|(_, _, counts)| of(counts) > 0.0).collect();
+        let amount = |counts: &Counts| by.of(counts);
+        let works: Vec<_> = loops.iter().filter(|(_, _, counts)| amount(counts) > 0.0).collect();
         let inner = works.iter().filter(|(from, to, _)| {
             !works.iter().any(|(b, e, _)| (from, to) != (b, e) && from <= b && e <= to)
         });
-        inner.map(|(_, _, counts)| *counts).max_by(|a, b| of(a).total_cmp(&of(b)))
+        inner.map(|(_, _, counts)| *counts).max_by(|a, b| amount(a).total_cmp(&amount(b)))
     };
     let main = evidence.iter().find_map(heaviest);
-    let all = count(&lines);
+    let whole = count(&lines);
     let inside = main.unwrap_or_default();
     let outside = Counts {
-        instructions: all.instructions - inside.instructions,
-        flops: all.flops - inside.flops,
-        bytes: all.bytes - inside.bytes,
-        special: all.special - inside.special,
-        products: all.products - inside.products,
-        waits: (all.waits - inside.waits).max(0.0),
+        instructions: whole.instructions - inside.instructions,
+        flops: whole.flops - inside.flops,
+        bytes: whole.bytes - inside.bytes,
+        special: whole.special - inside.special,
+        products: whole.products - inside.products,
+        waits: (whole.waits - inside.waits).max(0.0),
     };
     Some(Mix { outside, inside })
 }

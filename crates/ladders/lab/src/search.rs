@@ -67,7 +67,7 @@ pub struct Tried {
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found {
+pub struct SearchResult {
     /// The fastest.
     pub best: Config,
     /// Its seconds.
@@ -78,7 +78,7 @@ pub struct Found {
     pub tried: Vec<Tried>,
 }
 
-impl Found {
+impl SearchResult {
     /// The share of the space that pruning left out.
     pub fn pruned(&self) -> f64 {
         let left_out = |t: &&Tried| matches!(t.pruned, Some(Pruned::Dominated | Pruned::Bound));
@@ -174,8 +174,8 @@ pub fn search(
     evaluate: &mut dyn Evaluate,
     options: &Options,
     progress: Progress<'_>,
-) -> Result<Found> {
-    let all = space.configs();
+) -> Result<SearchResult> {
+    let configs = space.configs();
     let mut s = Search {
         evaluate,
         progress,
@@ -192,18 +192,18 @@ pub fn search(
     s.time(&default, false)?;
     // In a large space only the configurations on the way are estimated: compiling a program takes longer
     // than most of them run.
-    let whole = options.exhaustive || all.len() <= ESTIMATED;
-    for config in all.iter().filter(|_| whole) {
+    let whole = options.exhaustive || configs.len() <= ESTIMATED;
+    for config in configs.iter().filter(|_| whole) {
         if !options.exhaustive && s.began.elapsed().as_secs_f64() > 0.5 * s.budget {
             break;
         }
         s.estimate(config)?;
     }
-    let mut pruned = dominated(&all, &s.estimate);
-    let candidates: Vec<Config> = all.iter().filter(|c| !pruned.contains_key(*c)).cloned().collect();
+    let mut pruned = dominated(&configs, &s.estimate);
+    let candidates: Vec<Config> = configs.iter().filter(|c| !pruned.contains_key(*c)).cloned().collect();
     let every = whole && candidates.len() <= options.brute;
     if options.exhaustive {
-        for config in &all {
+        for config in &configs {
             // A bound that would have saved the time is noted with the best that was known at that moment.
             if s.cannot_win(config) {
                 pruned.entry(config.clone()).or_insert(Pruned::Bound);
@@ -235,10 +235,10 @@ pub fn search(
             Some(Trial::Failed(why)) => why.clone(),
             _ => "nothing could be timed".to_owned(),
         };
-        Error::Device { what: format!("tuning: none of {} configurations works", all.len()), detail: why }
+        Error::Device { what: format!("tuning: none of {} configurations works", configs.len()), detail: why }
     })?;
     let default_seconds = s.known.get(&default).and_then(Trial::seconds);
-    let tried = all
+    let tried = configs
         .into_iter()
         .map(|config| {
             let trial = s.known.get(&config).cloned();
@@ -252,35 +252,35 @@ pub fn search(
             }
         })
         .collect();
-    Ok(Found { best, seconds, default_seconds, tried })
+    Ok(SearchResult { best, seconds, default_seconds, tried })
 }
 
-fn dominated(all: &[Config], estimate: &HashMap<Config, CostEstimate>) -> HashMap<Config, Pruned> {
-    let (configs, metrics): (Vec<_>, Vec<_>) =
-        all.iter().filter_map(|c| Some((c, *estimate.get(c)?))).unzip();
+fn dominated(configs: &[Config], estimate: &HashMap<Config, CostEstimate>) -> HashMap<Config, Pruned> {
+    let (estimated, metrics): (Vec<_>, Vec<_>) =
+        configs.iter().filter_map(|c| Some((c, *estimate.get(c)?))).unzip();
     let keep = pareto(&metrics);
-    let out = configs.into_iter().zip(keep).filter(|(_, keep)| !keep);
+    let out = estimated.into_iter().zip(keep).filter(|(_, keep)| !keep);
     out.map(|(config, _)| (config.clone(), Pruned::Dominated)).collect()
 }
 
-/// Steps to the best neighbour until none is better or time is up, `all` of them or those that the metrics
-/// keep.
+/// Steps to the best neighbour until none is better or time is up; `with_dominated` tries also those that the
+/// metrics leave out.
 fn steps(
     space: &Space,
     mut here: Config,
     s: &mut Search<'_>,
     pruned: &mut HashMap<Config, Pruned>,
-    all: bool,
+    with_dominated: bool,
 ) -> Result<()> {
     loop {
         let mut better = None;
-        let mut at = s.known.get(&here).and_then(Trial::seconds).unwrap_or(f64::INFINITY);
+        let mut least = s.known.get(&here).and_then(Trial::seconds).unwrap_or(f64::INFINITY);
         for next in space.neighbours(&here) {
             if s.out_of_time() {
                 return Ok(());
             }
             match pruned.get(&next) {
-                Some(Pruned::Dominated) if all => {}
+                Some(Pruned::Dominated) if with_dominated => {}
                 Some(_) => continue,
                 None => {}
             }
@@ -292,8 +292,8 @@ fn steps(
                 continue;
             }
             pruned.remove(&next);
-            if let Some(seconds) = s.time(&next, true)?.seconds().filter(|&t| t < at) {
-                (better, at) = (Some(next), seconds);
+            if let Some(seconds) = s.time(&next, true)?.seconds().filter(|&t| t < least) {
+                (better, least) = (Some(next), seconds);
             }
         }
         match better {

@@ -12,7 +12,7 @@ use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::wisdom::Trial;
 use rayspin::tune::wisdom::{self, Key, Record, Wisdom};
 use rayspin::tune::{Config, Ladder, Outline, VariantInfo, Which};
-use rayspin_lab::{Bounds, Found, OnDevice, Options, Pruned, Replay, search};
+use rayspin_lab::{Bounds, OnDevice, Options, Pruned, Replay, SearchResult, search};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 use serde::Serialize;
@@ -30,7 +30,7 @@ struct Tuned {
     problem: String,
     device: String,
     #[serde(flatten)]
-    found: Found,
+    result: SearchResult,
     pruned_share: f64,
     /// The fastest that pruning keeps, in times of the fastest of all: of exhaustive searches.
     kept: Option<f64>,
@@ -52,25 +52,25 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<(
     }
     let size = args.size.as_deref().map(size).transpose()?;
     let work = chosen(context, ladders, args, size.as_deref())?;
-    let mut all = Vec::new();
+    let mut results = Vec::new();
     let searched = stoppable(|| match &args.replay {
-        Some(file) => replayed(args, &work, file, &mut all),
-        None => measured(context, args, &work, &mut all),
+        Some(file) => replayed(args, &work, file, &mut results),
+        None => measured(context, args, &work, &mut results),
     });
     // What was found before a failure is worth showing, too.
     if let Some(path) = json {
-        let text = serde_json::to_string_pretty(&all)? + "\n";
+        let text = serde_json::to_string_pretty(&results)? + "\n";
         if stdout {
             std::io::Write::write_all(&mut std::io::stdout().lock(), text.as_bytes())?;
         } else {
             files::write_text(path, &text)?;
         }
     }
-    if !stdout && !all.is_empty() {
-        let table = table(&all);
+    if !stdout && !results.is_empty() {
+        let table = table(&results);
         files::print(&args.width.text(&table))?;
         files::print(&args.width.legend([&table]))?;
-        for one in &all {
+        for one in &results {
             if let Some(kept) = one.kept {
                 files::print(&args.width.lines(&lost(one, kept)))?;
             }
@@ -141,7 +141,7 @@ fn chosen<'a>(
         let other = |variant: &&VariantInfo| variant.backend != context.device.kind() && has_space(variant);
         elsewhere.extend(outline.variants.iter().filter(other).map(|variant| variant.name));
         let variants: Vec<_> =
-            (0..outline.variants.len()).filter(|&at| fits(&outline.variants[at])).collect();
+            (0..outline.variants.len()).filter(|&index| fits(&outline.variants[index])).collect();
         work.push((ladder, which, outline, variants));
     }
     for name in &args.variant {
@@ -150,14 +150,14 @@ fn chosen<'a>(
         }
     }
     if work.iter().all(|(.., variants)| variants.is_empty()) {
-        let found = context.device.describe();
+        let processor = context.device.describe();
         let other = match (elsewhere.is_empty(), context.device.kind()) {
             (true, _) => "none".to_owned(),
             (false, BackendKind::Cpu) => format!("some for a GPU alone ({})", elsewhere.join(", ")),
             (false, BackendKind::Cuda) => format!("some for a CPU alone ({})", elsewhere.join(", ")),
         };
         let message =
-            format!("nothing to tune: expected a variant with parameters for {found}, found {other}");
+            format!("nothing to tune: expected a variant with parameters for {processor}, found {other}");
         let hint = "rayspin-ladder tune lists what can be tuned on which processor";
         return Err(BadInput::new(message).hint(hint).into());
     }
@@ -172,7 +172,7 @@ fn stop() -> rayspin::core::Result<()> {
     if STOP.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-fn measured(context: &Context, args: &Tune, work: &Work<'_>, all: &mut Vec<Tuned>) -> Result<()> {
+fn measured(context: &Context, args: &Tune, work: &Work<'_>, results: &mut Vec<Tuned>) -> Result<()> {
     let device = &context.device;
     // The cost model knows GPUs only.
     let limits = match device.backend() {
@@ -195,12 +195,12 @@ fn measured(context: &Context, args: &Tune, work: &Work<'_>, all: &mut Vec<Tuned
         }
         let mut session = ladder.open(*which, device, args.seed)?;
         session.rotate(rayspin_lab::sets(device, session.as_ref()))?;
-        for &at in variants {
+        for &index in variants {
             stop()?;
-            let variant = &outline.variants[at];
+            let variant = &outline.variants[index];
             let peak = variant.peak.unwrap_or(outline.peak);
             let bounds = limits.as_ref().map_or(Bounds::NONE, |l| Bounds::of(l, peak, device));
-            let mut evaluate = OnDevice::new(session.as_mut(), device, at, bounds);
+            let mut evaluate = OnDevice::new(session.as_mut(), device, index, bounds);
             let key = evaluate.key(ladder.about().name)?;
             let known: HashMap<Config, Trial> = match args.again {
                 true => HashMap::new(),
@@ -211,7 +211,7 @@ fn measured(context: &Context, args: &Tune, work: &Work<'_>, all: &mut Vec<Tuned
                 say!("{title}: {} configurations, {} known", variant.space.configs().len(), known.len());
             }
             let mut best = f64::INFINITY;
-            let found = search(
+            let result = search(
                 &variant.space,
                 known,
                 &mut evaluate,
@@ -228,7 +228,7 @@ fn measured(context: &Context, args: &Tune, work: &Work<'_>, all: &mut Vec<Tuned
                 },
             )?;
             let problem = outline.problem.clone();
-            all.push(tuned(args, *ladder, variant, problem, device.describe(), found));
+            results.push(tuned(args, *ladder, variant, problem, device.describe(), result));
         }
     }
     Ok(())
@@ -240,23 +240,23 @@ fn tuned(
     variant: &VariantInfo,
     problem: String,
     device: String,
-    found: Found,
+    result: SearchResult,
 ) -> Tuned {
-    let kept = args.exhaustive.then(|| found.kept()).flatten();
-    let (ladder, variant, pruned_share) = (ladder.about().name, variant.name, found.pruned());
-    Tuned { ladder, variant, problem, device, found, pruned_share, kept }
+    let kept = args.exhaustive.then(|| result.kept()).flatten();
+    let (ladder, variant, pruned_share) = (ladder.about().name, variant.name, result.pruned());
+    Tuned { ladder, variant, problem, device, result, pruned_share, kept }
 }
 
 /// Every search that the results in `file` were of, again.
-fn replayed(args: &Tune, work: &Work<'_>, file: &Path, all: &mut Vec<Tuned>) -> Result<()> {
+fn replayed(args: &Tune, work: &Work<'_>, file: &Path, results: &mut Vec<Tuned>) -> Result<()> {
     if !file.exists() {
         let message = format!("{}: cannot open: no such file", file.display());
         return Err(BadInput::new(message).hint("check the path and its spelling").into());
     }
     let wisdom = Wisdom::open(file)?;
     for (ladder, _, outline, variants) in work {
-        for &at in variants {
-            let variant = &outline.variants[at];
+        for &index in variants {
+            let variant = &outline.variants[index];
             let mut keys: Vec<&Key> = Vec::new();
             for record in wisdom.records() {
                 let key = &record.key;
@@ -266,17 +266,17 @@ fn replayed(args: &Tune, work: &Work<'_>, file: &Path, all: &mut Vec<Tuned>) -> 
             }
             for key in keys {
                 let mut machine = Replay::new(wisdom.of(key));
-                let found =
+                let result =
                     search(&variant.space, HashMap::new(), &mut machine, &options(args), &mut |_, _, _| {
                         stop()
                     })?;
                 let sizes: Vec<_> = key.sizes.iter().map(ToString::to_string).collect();
                 let problem = format!("{} {}", sizes.join(" x "), key.kind);
-                all.push(tuned(args, *ladder, variant, problem, key.device.clone(), found));
+                results.push(tuned(args, *ladder, variant, problem, key.device.clone(), result));
             }
         }
     }
-    if all.is_empty() {
+    if results.is_empty() {
         let message = format!("{}: expected results of these variants, found none", file.display());
         let hint = "rayspin-ladder tune keeps its results in wisdom.jsonl beside the compiled kernels, or where RAYSPIN_WISDOM says";
         return Err(BadInput::new(message).hint(hint).into());
@@ -284,7 +284,7 @@ fn replayed(args: &Tune, work: &Work<'_>, file: &Path, all: &mut Vec<Tuned>) -> 
     Ok(())
 }
 
-fn table(all: &[Tuned]) -> Table {
+fn table(results: &[Tuned]) -> Table {
     let columns = [
         Column::text("Variant"),
         Column::text("Problem"),
@@ -297,24 +297,24 @@ fn table(all: &[Tuned]) -> Table {
         Column::number("Gain ×").decimals(2).legend("Default over Best"),
         Column::text("Parameters"),
     ];
-    let device = all.first().map_or("", |one| &one.device);
+    let device = results.first().map_or("", |one| &one.device);
     let mut table = Table::new(format!("Tuned on {device}"), columns);
-    for one in all {
-        let count = |of: fn(&Trial) -> bool| {
-            one.found.tried.iter().filter(|t| t.trial.as_ref().is_some_and(of)).count() as f64
+    for one in results {
+        let count = |is_counted: fn(&Trial) -> bool| {
+            one.result.tried.iter().filter(|t| t.trial.as_ref().is_some_and(is_counted)).count() as f64
         };
-        let default = one.found.default_seconds;
+        let default = one.result.default_seconds;
         table.push([
             Cell::from(format!("{} {}", one.ladder, one.variant)),
             Cell::from(one.problem.clone()),
-            Cell::from(one.found.tried.len() as f64),
+            Cell::from(one.result.tried.len() as f64),
             Cell::from(100.0 * one.pruned_share),
             Cell::from(count(|t| !matches!(t, Trial::Failed(_)))),
             Cell::from(count(|t| matches!(t, Trial::Failed(_)))),
             default.map_or_else(|| Cell::from("fails"), Cell::from),
-            Cell::from(one.found.seconds),
-            default.map_or_else(|| Cell::from(""), |default| Cell::from(default / one.found.seconds)),
-            Cell::from(one.found.best.to_string()),
+            Cell::from(one.result.seconds),
+            default.map_or_else(|| Cell::from(""), |default| Cell::from(default / one.result.seconds)),
+            Cell::from(one.result.best.to_string()),
         ]);
     }
     table
@@ -327,7 +327,7 @@ fn lost(one: &Tuned, kept: f64) -> String {
         loss if loss < 0.05 => "and keeps the fastest".to_owned(),
         loss => format!("and the best that it keeps is {} % slower", number::significant(loss, 2)),
     };
-    let tried = &one.found.tried;
+    let tried = &one.result.tried;
     let by = |rule| tried.iter().filter(|t| t.pruned == Some(rule)).count();
     let failed = tried.iter().filter(|t| matches!(t.trial, Some(Trial::Failed(_)))).count();
     let failed = if failed == 0 { String::new() } else { format!("; {failed} cannot run") };

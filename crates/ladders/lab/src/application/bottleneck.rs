@@ -127,14 +127,14 @@ impl Loads {
         let mut cost_model = CostModel::default();
         for evidence in evidence {
             let Some(counts) = cost_model.counts(device, launched, work, Some(evidence)) else { continue };
-            let all = |of: &dyn Fn(&crate::ptx::Counts) -> f64| -> f64 {
-                counts.iter().zip(launched).map(|(counts, launched)| of(counts) * threads(launched)).sum()
+            let total = |count: &dyn Fn(&crate::ptx::Counts) -> f64| -> f64 {
+                counts.iter().zip(launched).map(|(counts, launched)| count(counts) * threads(launched)).sum()
             };
             // A multiprocessor issues 4 instructions of a warp a clock, and 128 multiply-adds of two
             // operations are 4 of them.
-            loads.push((Limit::Issue, all(&|c| c.instructions) / 32.0 / (limits.rates.f32 / 64.0)));
+            loads.push((Limit::Issue, total(&|c| c.instructions) / 32.0 / (limits.rates.f32 / 64.0)));
             if let Some(rate) = limits.rates.special {
-                loads.push((Limit::Special, all(&|c| c.special) / rate));
+                loads.push((Limit::Special, total(&|c| c.special) / rate));
             }
         }
         Self { seconds: loads, told }
@@ -175,8 +175,8 @@ impl Bottleneck {
             }
         }
         let sound = |share: &&Share| share.share <= MOST;
-        let largest = |of: &dyn Fn(Limit) -> bool| {
-            let some = shares.iter().filter(sound).filter(|share| of(share.limit));
+        let largest = |accepts: &dyn Fn(Limit) -> bool| {
+            let some = shares.iter().filter(sound).filter(|share| accepts(share.limit));
             some.max_by(|a, b| a.share.total_cmp(&b.share)).copied()
         };
         let steps = [
@@ -184,10 +184,10 @@ impl Bottleneck {
             largest(&|limit| limit == Limit::Launches),
             largest(&Limit::is_estimate),
         ];
-        let found = steps.into_iter().flatten().find(|share| share.share >= HALF);
+        let dominant = steps.into_iter().flatten().find(|share| share.share >= HALF);
         let most = largest(&|_| true).map_or(0.0, |share| share.share);
         let none = if loads.told { Limit::Latency } else { Limit::Untold };
-        let (limit, share) = found.map_or((none, most), |found| (found.limit, found.share));
+        let (limit, share) = dominant.map_or((none, most), |dominant| (dominant.limit, dominant.share));
         Self { limit, share, stage: None, shares }
     }
 

@@ -47,11 +47,11 @@ impl Resident {
                 other.kernel == one.kernel && other.program.name == one.program.name
             };
             match kernels.iter_mut().find(same) {
-                Some((largest, all)) => {
+                Some((largest, total)) => {
                     if threads > self::threads(largest) {
                         *largest = one;
                     }
-                    *all += threads;
+                    *total += threads;
                 }
                 None => kernels.push((one, threads)),
             }
@@ -103,8 +103,17 @@ pub struct Race<'a> {
     pub limits: &'a Limits,
     /// Seconds of a launch, as [`crate::limits::launch`] gives them.
     pub launch: f64,
-    /// What bounds the problem's operations, and which way its bytes go.
-    pub bounds: (Peak, Flow),
+    /// What bounds the problem's operations.
+    pub peak: Peak,
+    /// Which way its bytes go.
+    pub flow: Flow,
+}
+
+/// A variant that raced, and the time of its kernel.
+struct TimedVariant {
+    index: usize,
+    config: Config,
+    timing: Timing,
 }
 
 /// The fastest right variant of those that compete on this device, with the configuration that `wants` gives;
@@ -124,26 +133,27 @@ pub fn best(
     let variants: Vec<_> = session.variants().to_vec();
     session.rotate(if race.protocol.rotate { sets(device, session) } else { 1 })?;
     let mut failed = Vec::new();
-    let mut timed: Vec<(usize, Config, Timing)> = Vec::new();
+    let mut timed: Vec<TimedVariant> = Vec::new();
     let fits = |variant: &VariantInfo| {
         variant.backend == device.kind() && variant.competes && variant.refuses.is_none()
     };
-    for (at, variant) in variants.iter().enumerate().rev().filter(|(_, variant)| fits(variant)) {
+    for (index, variant) in variants.iter().enumerate().rev().filter(|(_, variant)| fits(variant)) {
         let Some(config) = wants(variant)? else { continue };
-        let fastest = timed.iter().map(|(_, _, timing)| timing.median).fold(f64::INFINITY, f64::min);
-        match raced(session, device, race.protocol, at, &config, fastest) {
+        let fastest = timed.iter().map(|variant| variant.timing.median).fold(f64::INFINITY, f64::min);
+        match raced(session, device, race.protocol, index, &config, fastest) {
             Ok(Raced::Behind(seconds)) if seconds > LONG => break,
             Ok(Raced::Behind(_)) => {}
-            Ok(Raced::Timed(timing)) => timed.push((at, config, timing)),
+            Ok(Raced::Timed(timing)) => timed.push(TimedVariant { index, config, timing }),
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => failed.push((variant.name.to_owned(), error.to_string())),
         }
     }
-    timed.sort_by(|a, b| a.2.median.total_cmp(&b.2.median));
-    for (at, config, kernel) in timed {
-        let variant = &variants[at];
-        match checked(session, device, race, (at, variant), &config, kernel.median) {
+    timed.sort_by(|a, b| a.timing.median.total_cmp(&b.timing.median));
+    for timed in timed {
+        let variant = &variants[timed.index];
+        match checked(session, device, race, variant, &timed) {
             Ok((whole, on_gpu)) => {
+                let TimedVariant { config, timing: kernel, .. } = timed;
                 return Ok(Ok(Best { variant: variant.name, config, kernel, whole, on_gpu, failed }));
             }
             Err(Error::Interrupted) => return Err(Error::Interrupted),
@@ -217,21 +227,22 @@ pub struct OneCore {
 /// host to host; shorter ones as `protocol` says. Errors: no variant takes the problem, its result is wrong.
 pub fn one_core(session: &mut dyn Session, device: &Device, protocol: &Protocol) -> Result<OneCore> {
     let plain = |v: &VariantInfo| v.backend == BackendKind::Cpu && v.competes && v.refuses.is_none();
-    let found = session.variants().iter().position(plain).map(|at| (at, session.variants()[at].clone()));
-    let Some((at, variant)) = found else {
+    let first =
+        session.variants().iter().position(plain).map(|index| (index, session.variants()[index].clone()));
+    let Some((index, variant)) = first else {
         return Err(Error::value("problem of one core", "one that a variant takes", session.problem()));
     };
     let config = variant.space.default_config();
-    let mut whole = session.end_to_end(at, &config)?;
+    let mut whole = session.end_to_end(index, &config)?;
     if whole.is_none() {
-        session.run(at, &config, 0)?;
+        session.run(index, &config, 0)?;
     }
     right(&variant, session.found()?, "of one core")?;
     let kernel_seconds = match whole {
         Some(whole) if whole.seconds() > LONG => whole.kernel,
         _ => {
-            whole = session.end_to_end(at, &config)?;
-            measure(device, protocol, |_| session.run(at, &config, 0))?.median
+            whole = session.end_to_end(index, &config)?;
+            measure(device, protocol, |_| session.run(index, &config, 0))?.median
         }
     };
     Ok(OneCore {
@@ -250,23 +261,26 @@ fn checked(
     session: &mut dyn Session,
     device: &Device,
     race: &Race<'_>,
-    (at, variant): (usize, &VariantInfo),
-    config: &Config,
-    kernel: f64,
+    variant: &VariantInfo,
+    timed: &TimedVariant,
 ) -> Result<Checked> {
-    right(variant, session.verify(at, config)?, "of the kernel")?;
+    let TimedVariant { index, config, timing } = timed;
+    right(variant, session.verify(*index, config)?, "of the kernel")?;
     let on_gpu = match device.backend() {
         Backend::Cpu(_) => None,
         Backend::Cuda(cuda) => {
-            let launched = cuda.launches(|| session.run(at, config, 0))?;
+            let launched = cuda.launches(|| session.run(*index, config, 0))?;
             device.synchronize()?;
-            let (peak, flow) = race.bounds;
-            let peak = variant.peak.unwrap_or(peak);
-            let run =
-                Known { work: &variant.work, peak, flow, launched: &launched, told: variant.predictable };
+            let run = Known {
+                work: &variant.work,
+                peak: variant.peak.unwrap_or(race.peak),
+                flow: race.flow,
+                launched: &launched,
+                told: variant.predictable,
+            };
             let loads = Loads::of(device, race.limits, race.launch, run);
             Some(OnGpu {
-                bottleneck: Bottleneck::of(&loads, kernel),
+                bottleneck: Bottleneck::of(&loads, timing.median),
                 resident: Resident::of(device, &launched),
             })
         }
@@ -275,7 +289,7 @@ fn checked(
     let began = Instant::now();
     // The first one warms up.
     for round in 0..=race.protocol.rounds.max(1) {
-        let Some(whole) = session.end_to_end(at, config)? else { return Ok((None, on_gpu)) };
+        let Some(whole) = session.end_to_end(*index, config)? else { return Ok((None, on_gpu)) };
         if round == 0 {
             right(variant, session.found()?, "from host to host")?;
         } else {

@@ -108,7 +108,8 @@ impl Session for Fake {
 
 fn race(fake: &mut Fake) -> std::result::Result<Best, Vec<(String, String)>> {
     let protocol = Protocol { rounds: 3, round: 1e-4, budget: 0.05, ..Protocol::default() };
-    let race = Race { protocol: &protocol, limits: &limits(), launch: 0.0, bounds: (Peak::F32, Flow::Copy) };
+    let race =
+        Race { protocol: &protocol, limits: &limits(), launch: 0.0, peak: Peak::F32, flow: Flow::Copy };
     best(fake, &Device::cpu().unwrap(), &race, &mut |_| Ok(Some(Config::default()))).unwrap()
 }
 

@@ -21,7 +21,7 @@ pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<(Rates, bool)> {
     let share = len.div_ceil(cpu.threads());
     let level = cpu.level();
     let bytes = 4.0 * len as f64;
-    let all = |work: &(dyn Fn() + Sync)| cpu.run(|| best(effort, work));
+    let best_seconds = |work: &(dyn Fn() + Sync)| cpu.run(|| best(effort, work));
     // The first pass maps the pages.
     cpu.run(|| {
         from.par_chunks_mut(share).zip(to.par_chunks_mut(share)).for_each(|(a, b)| {
@@ -37,7 +37,7 @@ pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<(Rates, bool)> {
         })
     });
     let write = cpu.run(|| best_mut(effort, &mut || to.par_chunks_mut(share).for_each(|to| fill(level, to))));
-    let read = all(&|| {
+    let read = best_seconds(&|| {
         let sums: f32 = from.par_chunks(share).map(|from| sum(level, from)).sum();
         black_box(sums);
     });
@@ -52,7 +52,7 @@ pub(super) fn measure(cpu: &Cpu, effort: &Effort) -> Result<(Rates, bool)> {
             let seconds = began.elapsed().as_secs_f64();
             if seconds > effort.seconds / 10.0 || rounds >= effort.rounds as usize {
                 let (before, began) = (on_cores(), Instant::now());
-                let seconds = all(&|| {
+                let seconds = best_seconds(&|| {
                     (0..cpu.threads()).into_par_iter().with_max_len(1).for_each(|_| {
                         black_box(work(level, rounds));
                     });
@@ -99,8 +99,8 @@ fn on_cores() -> Option<f64> {
         let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
         text.split_whitespace().next()?.parse().ok()
     };
-    let all: f64 = tasks.filter_map(nanoseconds).sum();
-    (all > 0.0).then_some(1e-9 * all)
+    let total: f64 = tasks.filter_map(nanoseconds).sum();
+    (total > 0.0).then_some(1e-9 * total)
 }
 
 fn best(effort: &Effort, work: &(dyn Fn() + Sync)) -> f64 {
@@ -128,11 +128,11 @@ fn sum(level: Level, from: &[f32]) -> f32 {
                 *sum += S::f32s::from_slice(simd, &piece[j * lanes..][..lanes]);
             }
         }
-        let mut all = sums[0];
+        let mut total = sums[0];
         for sum in &sums[1..] {
-            all += *sum;
+            total += *sum;
         }
-        all.as_slice().iter().sum()
+        total.as_slice().iter().sum()
     }
     dispatch!(level, simd => body(simd, from))
 }

@@ -17,9 +17,9 @@ static TENSOR: Source =
 
 /// The probes' programs, and the clock's.
 pub(super) fn programs() -> Vec<Build> {
-    let mut all = vec![Build::plain(&SOURCE), Build::plain(&TENSOR)];
-    all.extend(crate::clock::programs());
-    all
+    let mut builds = vec![Build::plain(&SOURCE), Build::plain(&TENSOR)];
+    builds.extend(crate::clock::programs());
+    builds
 }
 
 const THREADS: u32 = 256;

@@ -48,12 +48,12 @@ mod tests {
         };
         let limits = Limits { of: key(&device), measured: None, busy: true, rates };
         keep(&folder, &limits).unwrap();
-        let found = || stored(Some(&folder), &device);
-        assert_eq!(found(), StoredLimits::Found(limits.clone()));
+        let kept_limits = || stored(Some(&folder), &device);
+        assert_eq!(kept_limits(), StoredLimits::Found(limits.clone()));
         std::fs::write(place(&folder, &limits.of), "{}").unwrap();
-        assert!(matches!(found(), StoredLimits::Ignored(_)));
+        assert!(matches!(kept_limits(), StoredLimits::Ignored(_)));
         keep(&folder, &limits).unwrap();
-        assert_eq!(found(), StoredLimits::Found(limits.clone()));
+        assert_eq!(kept_limits(), StoredLimits::Found(limits.clone()));
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
         std::fs::remove_dir_all(&folder).unwrap();
         std::fs::write(&folder, "a file").unwrap();

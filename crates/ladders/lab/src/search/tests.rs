@@ -42,7 +42,7 @@ fn machine(metrics: bool) -> Replay {
     Replay::new(&records)
 }
 
-fn run(replay: &mut Replay, options: &Options) -> Found {
+fn run(replay: &mut Replay, options: &Options) -> SearchResult {
     search(&space(), HashMap::new(), replay, options, &mut |_, _, _| Ok(())).unwrap()
 }
 
@@ -53,21 +53,21 @@ fn best() -> Config {
 #[test]
 fn pruning_keeps_the_optimum_of_a_bowl_and_times_a_part() {
     let mut replay = machine(true);
-    let found = run(&mut replay, &Options::default());
-    assert_eq!((found.best.clone(), found.seconds), (best(), 1.0));
+    let result = run(&mut replay, &Options::default());
+    assert_eq!((result.best.clone(), result.seconds), (best(), 1.0));
     assert!(replay.asked.len() < space().configs().len() / 3, "{} were timed", replay.asked.len());
-    assert!(found.pruned() > 0.5 && found.default_seconds > Some(1.0));
-    let all = run(&mut machine(true), &Options { exhaustive: true, ..Options::default() });
-    assert_eq!((all.best.clone(), all.kept()), (best(), Some(1.0)));
-    let timed = all.tried.iter().filter(|t| t.trial.is_some()).count();
+    assert!(result.pruned() > 0.5 && result.default_seconds > Some(1.0));
+    let exhaustive = run(&mut machine(true), &Options { exhaustive: true, ..Options::default() });
+    assert_eq!((exhaustive.best.clone(), exhaustive.kept()), (best(), Some(1.0)));
+    let timed = exhaustive.tried.iter().filter(|t| t.trial.is_some()).count();
     assert_eq!(timed, space().configs().len());
 }
 
 #[test]
 fn without_metrics_steps_to_neighbours_find_the_bowl_s_bottom() {
     let mut replay = machine(false);
-    let found = run(&mut replay, &Options { brute: 8, ..Options::default() });
-    assert_eq!(found.best, best());
+    let result = run(&mut replay, &Options { brute: 8, ..Options::default() });
+    assert_eq!(result.best, best());
     let mut asked = replay.asked.clone();
     asked.sort();
     asked.dedup();
@@ -83,8 +83,8 @@ fn of_a_large_space_only_neighbours_are_estimate() {
             self.0.estimate(config)
         }
         fn evaluate(&mut self, config: &Config, _: Option<f64>) -> Result<Trial> {
-            let at = |name: &str| config.find(name).unwrap() as f64;
-            let seconds = 1.0 + (at("a") - 20.0).powi(2) + (at("b") - 3.0).powi(2);
+            let value = |name: &str| config.find(name).unwrap() as f64;
+            let seconds = 1.0 + (value("a") - 20.0).powi(2) + (value("b") - 3.0).powi(2);
             self.0.asked.push(config.clone());
             Ok(Trial::Timed { seconds, error: 0.0 })
         }
@@ -105,9 +105,9 @@ fn of_a_large_space_only_neighbours_are_estimate() {
 #[test]
 fn without_time_the_default_is_what_there_is() {
     let mut replay = machine(false);
-    let found = run(&mut replay, &Options { budget: 0.0, brute: 8, ..Options::default() });
-    assert_eq!(found.best, space().default_config());
-    assert!(found.tried.iter().filter(|t| t.pruned == Some(Pruned::Budget)).count() > 50);
+    let result = run(&mut replay, &Options { budget: 0.0, brute: 8, ..Options::default() });
+    assert_eq!(result.best, space().default_config());
+    assert!(result.tried.iter().filter(|t| t.pruned == Some(Pruned::Budget)).count() > 50);
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn earlier_results_are_not_repeated_and_a_stop_loses_nothing() {
     });
     assert!(matches!(stop, Err(Error::Interrupted)));
     let mut replay = machine(false);
-    let found =
+    let result =
         search(&space(), kept.clone(), &mut replay, &Options::default(), &mut |_, _, _| Ok(())).unwrap();
-    assert_eq!(found.best, best());
+    assert_eq!(result.best, best());
     assert!(replay.asked.iter().all(|config| !kept.contains_key(config)));
 }
 
@@ -140,23 +140,23 @@ fn neighbours_of_the_best_are_tried_though_the_metrics_leave_them_out() {
     struct Cached(Vec<Config>);
     impl Evaluate for Cached {
         fn estimate(&mut self, config: &Config) -> Result<std::result::Result<Option<CostEstimate>, String>> {
-            let at = |name: &str| config.find(name).unwrap() as f64;
-            let efficiency = at("points") * at("unroll");
+            let value = |name: &str| config.find(name).unwrap() as f64;
+            let efficiency = value("points") * value("unroll");
             Ok(Ok(Some(CostEstimate { efficiency, utilisation: 1.0, least: 0.0, by_memory: false })))
         }
         fn evaluate(&mut self, config: &Config, _: Option<f64>) -> Result<Trial> {
-            let at = |name: &str| config.find(name).unwrap() as f64;
+            let value = |name: &str| config.find(name).unwrap() as f64;
             self.0.push(config.clone());
-            let seconds = 1.0 + (at("points") / 64.0).log2().abs() + 0.1 / at("unroll");
+            let seconds = 1.0 + (value("points") / 64.0).log2().abs() + 0.1 / value("unroll");
             Ok(Trial::Timed { seconds, error: 0.0 })
         }
     }
     let mut machine = Cached(Vec::new());
-    let found =
+    let result =
         search(&space, HashMap::new(), &mut machine, &Options::default(), &mut |_, _, _| Ok(())).unwrap();
-    assert_eq!(found.best, Config::of(&[("points", 64), ("unroll", 4)]));
+    assert_eq!(result.best, Config::of(&[("points", 64), ("unroll", 4)]));
     assert!(machine.0.contains(&Config::of(&[("points", 1024), ("unroll", 4)])), "what they keep is timed");
     assert!(machine.0.len() < space.configs().len(), "{} were timed", machine.0.len());
-    let share = found.pruned() * 18.0;
+    let share = result.pruned() * 18.0;
     assert!((share - (18 - machine.0.len()) as f64).abs() < 1e-9, "{share}");
 }

@@ -12,7 +12,7 @@ use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::tune::limits::Limits;
-use rayspin::tune::{Ladder, PublishedApplication, VariantInfo, Which};
+use rayspin::tune::{Ladder, Outline, PublishedApplication, VariantInfo, Which};
 use rayspin_lab::Protocol;
 use rayspin_lab::application::{
     Applications, Best, Kind as RowKind, OneCore, Race, Row, Side, best, one_core,
@@ -67,15 +67,16 @@ pub(crate) fn reconstructions() -> impl Iterator<Item = (&'static str, &'static 
 /// nearest.
 fn chosen<'a>(ladders: &'a Ladders, names: &[String]) -> Result<Vec<Application<'a>>> {
     let ladders = ladders.all().into_iter().map(Application::Ladder);
-    let mut all: Vec<_> = ladders.chain(recon::ALL.iter().map(Application::Reconstruction)).collect();
+    let mut applications: Vec<_> =
+        ladders.chain(recon::ALL.iter().map(Application::Reconstruction)).collect();
     if names.is_empty() {
-        return Ok(all);
+        return Ok(applications);
     }
-    let known: Vec<_> = all.iter().map(Application::name).collect();
+    let known: Vec<_> = applications.iter().map(Application::name).collect();
     let mut chosen: Vec<Application<'_>> = Vec::new();
     for name in names {
-        match all.iter().position(|one| one.name() == name) {
-            Some(at) => chosen.push(all.swap_remove(at)),
+        match applications.iter().position(|one| one.name() == name) {
+            Some(index) => chosen.push(applications.swap_remove(index)),
             None if chosen.iter().any(|one| one.name() == name) => {}
             None => {
                 let otherwise = "rayspin-ladder list lists the ladders";
@@ -116,7 +117,7 @@ fn check(one: &Application<'_>, args: &Arguments, size: Option<&[usize]>) -> Res
 }
 
 /// What came of an application: its row, or why it has none; and what failed.
-struct Found {
+struct ApplicationOutcome {
     row: std::result::Result<Row, String>,
     failed: Vec<String>,
 }
@@ -153,20 +154,20 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Arguments) -> Res
                 break;
             }
             let name = one.name();
-            let all = match one {
+            let results = match one {
                 Application::Ladder(ladder) => {
-                    let of = |case| {
+                    let measure = |case| {
                         processors.ladder(*ladder, which(*ladder, case, size.as_deref(), BackendKind::Cuda))
                     };
-                    cases(*ladder, args).into_iter().map(of).collect()
+                    cases(*ladder, args).into_iter().map(measure).collect()
                 }
                 Application::Reconstruction(one) => vec![processors.reconstruction(one, size.as_deref())],
             };
-            for found in all {
-                match found {
-                    Ok(found) => {
-                        failed.extend(found.failed);
-                        match found.row {
+            for result in results {
+                match result {
+                    Ok(outcome) => {
+                        failed.extend(outcome.failed);
+                        match outcome.row {
                             Ok(row) => table.rows.push(row),
                             Err(why) => table.left_out.push((name.to_owned(), why)),
                         }
@@ -229,8 +230,8 @@ fn published(
 ) -> Result<()> {
     for field in ["case", "size", "seed", "rounds", "budget", "remeasure"] {
         if let Some(option) = context.given.name(field) {
-            let found = context.device.describe();
-            let message = format!("{option}: expected a GPU to measure with, found {found} alone");
+            let processor = context.device.describe();
+            let message = format!("{option}: expected a GPU to measure with, found {processor} alone");
             let hint = "without it rayspin-ladder applications shows the published table";
             return Err(BadInput::new(message).hint(hint).into());
         }
@@ -247,9 +248,9 @@ fn published(
     let others = older.rows.into_iter().filter(|row| !newer.contains(&row.name));
     table.rows.extend(others.map(|row| Row { day: day.clone(), ..row }));
     table.left_out.extend(older.left_out.into_iter().filter(|(name, _)| !newer.contains(name)));
-    let of = |name: &str| applications.iter().any(|one| one.name() == name);
-    table.rows.retain(|row| of(&row.name));
-    table.left_out.retain(|(name, _)| of(name));
+    let is_chosen = |name: &str| applications.iter().any(|one| one.name() == name);
+    table.rows.retain(|row| is_chosen(&row.name));
+    table.left_out.retain(|(name, _)| is_chosen(name));
     for one in applications {
         let name = one.name();
         let known = table.rows.iter().any(|row| row.name == name)
@@ -295,9 +296,9 @@ impl Processors<'_> {
     }
 
     /// The best variants of a ladder on both processors.
-    fn ladder(&self, ladder: &dyn Ladder, which: Which<'_>) -> rayspin::core::Result<Found> {
+    fn ladder(&self, ladder: &dyn Ladder, which: Which<'_>) -> rayspin::core::Result<ApplicationOutcome> {
         let outline = ladder.outline(which)?;
-        let without = |why: &str| Ok(Found { row: Err(why.to_owned()), failed: Vec::new() });
+        let without = |why: &str| Ok(ApplicationOutcome { row: Err(why.to_owned()), failed: Vec::new() });
         if !outline.variants.iter().any(|variant| variant.competes) {
             return without("its variants are not ways to one result");
         }
@@ -307,22 +308,21 @@ impl Processors<'_> {
             }
         }
         let about = ladder.about();
-        let bounds = (outline.peak, outline.flow);
         let mut failed = Vec::new();
         let mut sides = Vec::new();
         for (device, words) in [(&self.cpu, "CPU"), (&self.gpu, "GPU")] {
-            match self.best(ladder, which, device, words, bounds)? {
+            match self.best(ladder, which, device, words, &outline)? {
                 Ok(best) => {
                     failed.extend(worded(&best.failed, about.name));
                     sides.push(best);
                 }
-                Err(all) => {
-                    failed.extend(worded(&all, about.name));
-                    let why = match all.is_empty() {
+                Err(failures) => {
+                    failed.extend(worded(&failures, about.name));
+                    let why = match failures.is_empty() {
                         true => format!("no variant for the {words} takes this problem"),
                         false => format!("no variant for the {words} was right"),
                     };
-                    return Ok(Found { row: Err(why), failed });
+                    return Ok(ApplicationOutcome { row: Err(why), failed });
                 }
             }
         }
@@ -356,7 +356,7 @@ impl Processors<'_> {
             published,
             day: None,
         };
-        Ok(Found { row: Ok(row), failed })
+        Ok(ApplicationOutcome { row: Ok(row), failed })
     }
 
     /// The time of one core for a case.
@@ -386,7 +386,7 @@ impl Processors<'_> {
         which: Which<'_>,
         device: &Device,
         words: &str,
-        bounds: (rayspin::tune::Peak, rayspin::tune::Flow),
+        outline: &Outline,
     ) -> rayspin::core::Result<std::result::Result<Best, Vec<(String, String)>>> {
         let about = ladder.about();
         let fits = |variant: &VariantInfo| {
@@ -399,7 +399,13 @@ impl Processors<'_> {
         self.staged(&format!("{}{case} on {words}", about.name), || {
             let mut session = ladder.open(which, device, self.seed)?;
             let tuned = tuned(session.as_mut(), device, about.name, &fits)?;
-            let race = Race { protocol: &self.protocol, limits: self.limits, launch: self.launch, bounds };
+            let race = Race {
+                protocol: &self.protocol,
+                limits: self.limits,
+                launch: self.launch,
+                peak: outline.peak,
+                flow: outline.flow,
+            };
             best(session.as_mut(), device, &race, &mut |variant| {
                 if STOP.load(Ordering::SeqCst) {
                     return Err(Error::Interrupted);

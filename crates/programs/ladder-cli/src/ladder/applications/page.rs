@@ -24,43 +24,46 @@ const ONE_CORE: &str = "One core: the ladder's first variant of a CPU, which run
     is timed once. Where one core would take a minute for the problem, its rate on a smaller case counts.";
 
 /// The page of a table.
-pub(super) fn page(all: &Applications) -> Page {
-    let lead = format!("{}. Rayspin {}, {}.", show::caption(all), all.rayspin, all.began);
+pub(super) fn page(applications: &Applications) -> Page {
+    let lead =
+        format!("{}. Rayspin {}, {}.", show::caption(applications), applications.rayspin, applications.began);
     let mut section = Section::new("Applications").text(COLUMNS).text(RULE);
-    if !all.rows.is_empty() {
-        section = section.table(show::table(all, false)).bars(speed_ups(all));
+    if !applications.rows.is_empty() {
+        section = section.table(show::table(applications, false)).bars(speed_ups(applications));
     }
-    if let Some(beside) = show::beside(all) {
+    if let Some(beside) = show::beside(applications) {
         section = section.text(ONE_CORE).table(beside);
     }
-    if !all.left_out.is_empty() {
-        section = section.list(all.left_out.iter().map(|(name, why)| format!("{name} has no row: {why}")));
+    if !applications.left_out.is_empty() {
+        section =
+            section.list(applications.left_out.iter().map(|(name, why)| format!("{name} has no row: {why}")));
     }
     let page = Page::new("Application table", lead).section(section);
-    if all.rows.is_empty() {
+    if applications.rows.is_empty() {
         return page;
     }
-    let mut whole = Section::new("The whole, in parts").table(times(all));
-    if all.rows.iter().any(|row| row.kind == Kind::Ladder) {
-        whole = whole.table(parts(all));
+    let mut whole = Section::new("The whole, in parts").table(times(applications));
+    if applications.rows.iter().any(|row| row.kind == Kind::Ladder) {
+        whole = whole.table(parts(applications));
     }
-    for row in all.rows.iter().filter(|row| row.kind == Kind::Reconstruction) {
+    for row in applications.rows.iter().filter(|row| row.kind == Kind::Reconstruction) {
         whole = whole.table(stages(row));
     }
-    let mut compared = Section::new("What was compared").table(variants(all)).table(threads(all));
-    if all.rows.iter().any(|row| row.one_core.is_some()) {
-        compared = compared.table(one_core(all));
+    let mut compared =
+        Section::new("What was compared").table(variants(applications)).table(threads(applications));
+    if applications.rows.iter().any(|row| row.one_core.is_some()) {
+        compared = compared.table(one_core(applications));
     }
     page.section(compared)
-        .section(Section::new("Shares of the limits").table(shares(all)).table(limits(all)))
+        .section(Section::new("Shares of the limits").table(shares(applications)).table(limits(applications)))
         .section(whole)
 }
 
 /// Both speed-ups of each row on one axis.
-fn speed_ups(all: &Applications) -> BarChart {
+fn speed_ups(applications: &Applications) -> BarChart {
     let mut chart =
         BarChart::new("Speed-up", "Logarithmic: the kernel alone, and the whole from host to host.");
-    for row in &all.rows {
+    for row in &applications.rows {
         let mut bar = |what: &str, value: Option<f64>| {
             let Some(value) = value else { return };
             let text = format!("{} ×", number::significant(value, 3));
@@ -72,10 +75,10 @@ fn speed_ups(all: &Applications) -> BarChart {
     chart
 }
 
-fn variants(all: &Applications) -> Table {
+fn variants(applications: &Applications) -> Table {
     let columns = ["Application", "What", "Problem", "Best on the CPU", "Best on the GPU"].map(Column::text);
     let mut table = Table::new("Variants", columns);
-    for row in &all.rows {
+    for row in &applications.rows {
         let texts = [&row.label(), &row.title, &row.problem, &row.cpu.kernel, &row.gpu.kernel];
         table.push(texts.map(|text| text.as_str().into()));
     }
@@ -83,7 +86,7 @@ fn variants(all: &Applications) -> Table {
 }
 
 /// What one core was timed on.
-fn one_core(all: &Applications) -> Table {
+fn one_core(applications: &Applications) -> Table {
     let columns = [
         Column::text("Application"),
         Column::text("Variant"),
@@ -93,7 +96,7 @@ fn one_core(all: &Applications) -> Table {
         Column::number("Work of the row over the problem's").significant(3),
     ];
     let mut table = Table::new("One core of the CPU", columns);
-    for row in &all.rows {
+    for row in &applications.rows {
         let Some((core, times)) = &row.one_core else { continue };
         table.push([
             row.label().into(),
@@ -107,7 +110,7 @@ fn one_core(all: &Applications) -> Table {
     table
 }
 
-fn threads(all: &Applications) -> Table {
+fn threads(applications: &Applications) -> Table {
     let columns = [
         Column::text("Application"),
         Column::text("Kernel"),
@@ -116,7 +119,7 @@ fn threads(all: &Applications) -> Table {
         Column::number("Threads in all").decimals(0),
     ];
     let mut table = Table::new("Threads of the kernel with most of them", columns);
-    for row in &all.rows {
+    for row in &applications.rows {
         let Some(resident) = &row.resident else { continue };
         table.push([
             row.label().into(),
@@ -130,13 +133,13 @@ fn threads(all: &Applications) -> Table {
 }
 
 /// Every share, by row and limit.
-fn shares(all: &Applications) -> Table {
+fn shares(applications: &Applications) -> Table {
     let mut names: Vec<String> = Vec::new();
     let name = |limit: rayspin_lab::application::Limit| {
         let about = if limit.is_estimate() { "~" } else { "" };
         format!("{about}{}", limit.name())
     };
-    let ladders = || all.rows.iter().filter(|row| row.kind == Kind::Ladder);
+    let ladders = || applications.rows.iter().filter(|row| row.kind == Kind::Ladder);
     for share in ladders().flat_map(|row| &row.bottleneck.shares) {
         let name = name(share.limit);
         if !names.contains(&name) {
@@ -148,8 +151,8 @@ fn shares(all: &Applications) -> Table {
     let mut table = Table::new("The least time that a limit allows over the time of the kernel", columns);
     for row in ladders() {
         let share = |wanted: &String| {
-            let found = row.bottleneck.shares.iter().find(|share| name(share.limit) == *wanted);
-            Cell::from(found.map(|share| 100.0 * share.share))
+            let matching = row.bottleneck.shares.iter().find(|share| name(share.limit) == *wanted);
+            Cell::from(matching.map(|share| 100.0 * share.share))
         };
         let mut cells: Vec<Cell> = vec![row.label().into()];
         cells.extend(names.iter().map(share));
@@ -158,20 +161,20 @@ fn shares(all: &Applications) -> Table {
     table
 }
 
-fn limits(all: &Applications) -> Table {
+fn limits(applications: &Applications) -> Table {
     let columns = [Column::text("Kind of work"), Column::number("Rate").significant(4), Column::text("Unit")];
-    let mut table = Table::new(format!("Measured limits: {}", all.limits.of), columns);
-    for (name, rate, unit) in all.limits.rates.rows() {
+    let mut table = Table::new(format!("Measured limits: {}", applications.limits.of), columns);
+    for (name, rate, unit) in applications.limits.rates.rows() {
         table.push([name.into(), (rate / 1e9).into(), format!("10⁹ {unit}").into()]);
     }
-    if all.launch > 0.0 {
-        table.push(["launch".into(), (1e-9 / all.launch).into(), "10⁹ launches/s".into()]);
+    if applications.launch > 0.0 {
+        table.push(["launch".into(), (1e-9 / applications.launch).into(), "10⁹ launches/s".into()]);
     }
     table
 }
 
 /// The times that the speed-ups are of.
-fn times(all: &Applications) -> Table {
+fn times(applications: &Applications) -> Table {
     let columns = [
         Column::text("Application"),
         Column::number("Kernel on the CPU").seconds(),
@@ -182,7 +185,7 @@ fn times(all: &Applications) -> Table {
         Column::number("×").significant(3),
     ];
     let mut table = Table::new("Times", columns);
-    for row in &all.rows {
+    for row in &applications.rows {
         table.push([
             row.label().into(),
             row.cpu.kernel_seconds.into(),
@@ -218,8 +221,8 @@ fn stages(row: &Row) -> Table {
 }
 
 /// The parts of the ladders' wholes with the GPU.
-fn parts(all: &Applications) -> Table {
-    let rows: Vec<_> = all.rows.iter().filter(|row| row.kind == Kind::Ladder).collect();
+fn parts(applications: &Applications) -> Table {
+    let rows: Vec<_> = applications.rows.iter().filter(|row| row.kind == Kind::Ladder).collect();
     let mut names: Vec<&str> = Vec::new();
     for part in rows.iter().flat_map(|row| &row.gpu.parts) {
         if !names.contains(&part.name.as_str()) {

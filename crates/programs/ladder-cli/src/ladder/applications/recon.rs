@@ -15,7 +15,7 @@ use rayspin::mri::simulate::{SimulateOptions, simulate};
 use rayspin_lab::application::{Bottleneck, Kind, Part, Resident, Row, Side};
 use rayspin_shell::interrupt::STOP;
 
-use super::{Found, Processors};
+use super::{ApplicationOutcome, Processors};
 
 /// A simulated scan and how its image is made.
 pub(super) struct Reconstruction {
@@ -141,7 +141,7 @@ impl Progress for Stages<'_> {
         let seconds = self.began.lock().unwrap_or_else(PoisonError::into_inner).elapsed().as_secs_f64();
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         match ended.iter_mut().find(|(name, _)| name == stage) {
-            Some((_, all)) => *all += seconds,
+            Some((_, total)) => *total += seconds,
             None => ended.push((stage.to_owned(), seconds)),
         }
     }
@@ -164,8 +164,8 @@ impl Timed {
     fn parts(&self) -> Vec<Part> {
         let staged: f64 = self.stages.iter().map(|(_, seconds)| seconds).sum();
         let rest = (REST.to_owned(), (self.seconds - staged).max(0.0));
-        let all = self.stages.iter().cloned().chain([rest]);
-        all.map(|(name, seconds)| Part { name, seconds }).collect()
+        let stages = self.stages.iter().cloned().chain([rest]);
+        stages.map(|(name, seconds)| Part { name, seconds }).collect()
     }
 
     fn side(&self, kernel: &str, seconds: f64, bytes: Option<(u64, u64)>) -> Side {
@@ -218,7 +218,11 @@ fn counted(frame: &Frame) -> (usize, u64) {
 
 impl Processors<'_> {
     /// A reconstruction on both processors, which must give the same image.
-    pub(super) fn reconstruction(&self, what: &Reconstruction, size: Option<&[usize]>) -> Result<Found> {
+    pub(super) fn reconstruction(
+        &self,
+        what: &Reconstruction,
+        size: Option<&[usize]>,
+    ) -> Result<ApplicationOutcome> {
         let n = what.size(size)?;
         let (scan, options) = (what.make)(n);
         let matrix = scan.matrix[..scan.dims].iter().map(usize::to_string).collect::<Vec<_>>().join(" x ");
@@ -243,16 +247,19 @@ impl Processors<'_> {
                 "images of both processors are {apart:.2e} apart, at most {TOLERANCE:.0e} is allowed"
             );
             let failed = vec![format!("{}: {why}", what.name)];
-            return Ok(Found { row: Err(format!("failed: {why}")), failed });
+            return Ok(ApplicationOutcome { row: Err(format!("failed: {why}")), failed });
         }
         let Some((on_cpu, on_gpu)) = cpu.stage(what.kernel).zip(gpu.stage(what.kernel)) else {
             let why = format!("failed: no stage {}", what.kernel);
-            return Ok(Found { row: Err(why.clone()), failed: vec![format!("{}: {why}", what.name)] });
+            return Ok(ApplicationOutcome {
+                row: Err(why.clone()),
+                failed: vec![format!("{}: {why}", what.name)],
+            });
         };
         let parts = gpu.parts();
         let named = parts.iter().map(|part| (part.name.as_str(), part.seconds));
         let Some(bottleneck) = Bottleneck::of_parts(named, gpu.seconds) else {
-            return Ok(Found { row: Err("no stage was timed".to_owned()), failed: vec![] });
+            return Ok(ApplicationOutcome { row: Err("no stage was timed".to_owned()), failed: vec![] });
         };
         let (samples, read) = counted(&frame);
         let bytes = (read, (gpu.image.len() * size_of::<C32>()) as u64);
@@ -270,7 +277,7 @@ impl Processors<'_> {
             published: None,
             day: None,
         };
-        Ok(Found { row: Ok(row), failed: Vec::new() })
+        Ok(ApplicationOutcome { row: Ok(row), failed: Vec::new() })
     }
 
     /// The median of several whole reconstructions, each with plans of its own, after one that warms up.

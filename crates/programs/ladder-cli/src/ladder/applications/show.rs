@@ -9,28 +9,29 @@ use super::super::csv::quoted;
 use crate::args::Width;
 
 /// The tables, and under them what has no row.
-pub(super) fn text(all: &Applications, width: Width) -> String {
+pub(super) fn text(applications: &Applications, width: Width) -> String {
     let mut text = String::new();
-    if !all.rows.is_empty() {
-        let tables: Vec<Table> = [table(all, true)].into_iter().chain(beside(all)).collect();
+    if !applications.rows.is_empty() {
+        let tables: Vec<Table> =
+            [table(applications, true)].into_iter().chain(beside(applications)).collect();
         for table in &tables {
             let _ = writeln!(text, "{}", width.text(table));
         }
         let _ = writeln!(text, "{}", width.legend(&tables));
     }
     let left_out: Vec<_> =
-        all.left_out.iter().map(|(name, why)| format!("no row: {name}: {why}\n")).collect();
+        applications.left_out.iter().map(|(name, why)| format!("no row: {name}: {why}\n")).collect();
     text + &width.lines(&left_out.concat())
 }
 
 /// What is compared.
-pub(super) fn caption(all: &Applications) -> String {
-    let day = all.began.get(..10).unwrap_or(&all.began);
-    format!("Applications: times with {}, × against {}, measured {day}", all.gpu, all.cpu)
+pub(super) fn caption(applications: &Applications) -> String {
+    let day = applications.began.get(..10).unwrap_or(&applications.began);
+    format!("Applications: times with {}, × against {}, measured {day}", applications.gpu, applications.cpu)
 }
 
 /// The sources' columns, with the GPU's times where there is room.
-pub(super) fn table(all: &Applications, times: bool) -> Table {
+pub(super) fn table(applications: &Applications, times: bool) -> Table {
     let mut columns = vec![
         Column::text("Application"),
         Column::text("Bottleneck").legend(
@@ -52,8 +53,8 @@ pub(super) fn table(all: &Applications, times: bool) -> Table {
     }
     columns
         .push(Column::text("Most of it").legend("the part of the application that takes longest on the GPU"));
-    let mut table = Table::new(caption(all), columns);
-    for row in &all.rows {
+    let mut table = Table::new(caption(applications), columns);
+    for row in &applications.rows {
         let mut cells = vec![row.label().into(), row.bottleneck.words().into(), threads(row)];
         let kernel = (Some(row.gpu.kernel_seconds), Some(row.kernel_speed_up()));
         for (seconds, speed_up) in [kernel, (row.gpu.application_seconds, row.application_speed_up())] {
@@ -69,9 +70,12 @@ pub(super) fn table(all: &Applications, times: bool) -> Table {
 }
 
 /// Our rows and the literature's, one under the other, in its columns; `None` where no row has one.
-pub(super) fn beside(all: &Applications) -> Option<Table> {
-    let pairs: Vec<_> =
-        all.rows.iter().filter_map(|row| row.published.as_ref().map(|theirs| (row, theirs))).collect();
+pub(super) fn beside(applications: &Applications) -> Option<Table> {
+    let pairs: Vec<_> = applications
+        .rows
+        .iter()
+        .filter_map(|row| row.published.as_ref().map(|theirs| (row, theirs)))
+        .collect();
     let document = &pairs.first()?.1.document;
     let one = "time of one core of a CPU, of the first variant, over the GPU's";
     let columns = [
@@ -145,9 +149,9 @@ const HEAD: &str = "name,kind,problem,bottleneck,share,kernel,threads_at_once,th
                     published_application_speed_up";
 
 /// A line for each row.
-pub(super) fn lines(all: &Applications) -> String {
+pub(super) fn lines(applications: &Applications) -> String {
     let mut text = format!("{HEAD}\n");
-    for row in &all.rows {
+    for row in &applications.rows {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let count = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
         let parts: Vec<_> =

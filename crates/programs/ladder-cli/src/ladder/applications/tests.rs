@@ -39,9 +39,9 @@ fn rows_are_made_of_the_best_variants_of_both_processors() {
     let names = ["matrix-add", "transpose", "pi", "access"].map(str::to_owned);
     let ladders = Ladders::new(crate::ladders());
     for ladder in ladders.named(&names).unwrap() {
-        let found = processors.ladder(ladder, Which::Trial(ladder.trials() - 1)).unwrap();
-        assert!(found.failed.is_empty(), "{:?}", found.failed);
-        match found.row {
+        let outcome = processors.ladder(ladder, Which::Trial(ladder.trials() - 1)).unwrap();
+        assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+        match outcome.row {
             Ok(row) => table.rows.push(row),
             Err(why) => table.left_out.push((ladder.about().name.to_owned(), why)),
         }
@@ -54,8 +54,8 @@ fn rows_are_made_of_the_best_variants_of_both_processors() {
         assert!(row.kernel_speed_up() > 0.0 && row.application_speed_up().unwrap() > 0.0, "{row:?}");
         assert!(row.gpu.kernel.starts_with("gpu-") && !row.cpu.kernel.starts_with("gpu-"), "{row:?}");
         assert!(!row.gpu.kernel.starts_with("gpu-copy"), "{row:?}");
-        let all: f64 = row.gpu.parts.iter().map(|part| part.seconds).sum();
-        assert!((all - row.gpu.application_seconds.unwrap()).abs() < 1e-9, "{row:?}");
+        let total: f64 = row.gpu.parts.iter().map(|part| part.seconds).sum();
+        assert!((total - row.gpu.application_seconds.unwrap()).abs() < 1e-9, "{row:?}");
         assert!(row.bottleneck.shares.len() >= 3, "{row:?}");
     }
     // Three matrices of f32. Two of them go to the GPU.
@@ -84,8 +84,8 @@ fn rows_are_made_of_the_best_variants_of_both_processors() {
     assert!(text.contains(", × against ") && text.contains("no row: access: its variants"), "{text}");
     // Twice the core's work: 74 times as fast as one core, the application twice.
     println!("{text}");
-    let of = |name: &str| text.lines().rfind(|line| line.starts_with(name)).unwrap().to_owned();
-    let (ours, theirs) = (of("matrix-add case"), of("there: H.264"));
+    let last_line = |name: &str| text.lines().rfind(|line| line.starts_with(name)).unwrap().to_owned();
+    let (ours, theirs) = (last_line("matrix-add case"), last_line("there: H.264"));
     assert!(ours.contains(" 74.0 ") && ours.contains(" 2.00 "), "{text}");
     assert!(["3936", "20.2", "1.50"].iter().all(|number| theirs.contains(number)), "{text}");
     assert!(text.contains("registers"), "{text}");
@@ -120,15 +120,15 @@ fn a_reconstruction_is_a_row_of_its_stages() {
     };
     let mut table = processors.table(2);
     for one in &recon::ALL {
-        let found = processors.reconstruction(one, Some(&[16])).unwrap();
-        assert!(found.failed.is_empty(), "{:?}", found.failed);
-        let row = found.row.unwrap();
+        let outcome = processors.reconstruction(one, Some(&[16])).unwrap();
+        assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+        let row = outcome.row.unwrap();
         table.rows.push(row.clone());
         assert_eq!((row.kind, row.resident.is_some()), (RowKind::Reconstruction, false));
         assert!(row.cpu.application_seconds > Some(row.cpu.kernel_seconds), "{row:?}");
         assert!(row.gpu.parts.iter().any(|part| part.name == row.gpu.kernel), "{row:?}");
-        let all: f64 = row.gpu.parts.iter().map(|part| part.seconds).sum();
-        assert!((all / row.gpu.application_seconds.unwrap() - 1.0).abs() < 1e-6, "{row:?}");
+        let total: f64 = row.gpu.parts.iter().map(|part| part.seconds).sum();
+        assert!((total / row.gpu.application_seconds.unwrap() - 1.0).abs() < 1e-6, "{row:?}");
         assert!(row.bottleneck.words().ends_with(" %") && row.bottleneck.share > 0.0, "{row:?}");
         assert!(one.size(Some(&[8])).is_err() && one.size(Some(&[32, 32])).is_err());
     }
@@ -169,8 +169,8 @@ fn names_are_those_of_ladders_and_reconstructions() {
     let ladders = Ladders::new(crate::ladders());
     let named =
         |names: &[&str]| chosen(&ladders, &names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-    let all = chosen(&ladders, &[]).unwrap();
-    assert_eq!(all.len(), crate::ladders().len() + recon::ALL.len());
+    let applications = chosen(&ladders, &[]).unwrap();
+    assert_eq!(applications.len(), crate::ladders().len() + recon::ALL.len());
     let two: Vec<_> = named(&["recon-volume", "sad", "sad"]).unwrap().iter().map(Application::name).collect();
     assert_eq!(two, ["recon-volume", "sad"]);
     assert!(named(&["recon-volum"]).err().unwrap().to_string().contains("recon-volum"));
