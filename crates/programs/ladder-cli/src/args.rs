@@ -42,7 +42,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
     #[command(flatten)]
-    pub(crate) run: ladder::Run,
+    pub(crate) run: ladder::RunArgs,
 }
 
 /// Columns of a terminal that tables fit.
@@ -77,7 +77,7 @@ impl Width {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Check and time every variant [default]
-    Run(Box<ladder::Run>),
+    Run(Box<ladder::RunArgs>),
     /// List the algorithms, or the cases, variants and parameters of some
     List(ladder::List),
     /// Describe an algorithm, its least possible time, and why each variant is faster than the one before

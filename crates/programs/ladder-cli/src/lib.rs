@@ -38,11 +38,11 @@ const PROGRAM: Program = Program { name: "rayspin-ladder", hint };
 /// The ladders of this program: the algorithms of `rayspin-primitives`, of `rayspin-kernels` and of
 /// `rayspin-gallery`, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
-    let mut all = rayspin_primitives::ladders();
-    all.extend(rayspin::kernels::ladders());
-    all.extend(rayspin_gallery::ladders());
-    all.sort_by_key(|ladder| ladder.about().name);
-    all
+    let mut ladders = rayspin_primitives::ladders();
+    ladders.extend(rayspin::kernels::ladders());
+    ladders.extend(rayspin_gallery::ladders());
+    ladders.sort_by_key(|ladder| ladder.about().name);
+    ladders
 }
 
 /// Runs the command line `args`, the program's name first, with these ladders. Where two have one name, the

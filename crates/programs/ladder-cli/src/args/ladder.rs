@@ -278,7 +278,7 @@ pub(crate) struct Counters {
 
 /// `rayspin-ladder run`
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// Algorithms
     #[arg(value_name = "NAME", hide_possible_values = true, required_unless_present = "all")]
     pub(crate) names: Vec<String>,

@@ -16,7 +16,7 @@ use rayspin_shell::{BadInput, Context, files};
 
 use super::limits::{MachineLimits, date};
 use super::{Ladders, csv, emulate, maps, page, show, unknown, which};
-use crate::args::ladder::{LaunchArg, Run};
+use crate::args::ladder::{LaunchArg, RunArgs};
 use crate::without;
 
 /// The run that the user requested, checked.
@@ -29,7 +29,7 @@ struct Plan<'a> {
 }
 
 /// Runs the benchmarks of ladders, prints their tables and writes files.
-pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()> {
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &RunArgs) -> Result<()> {
     if args.emulate {
         return emulate::run(context, ladders, args);
     }
@@ -93,7 +93,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()
 }
 
 /// Without a GPU, says what the ladders' variants for a GPU need.
-fn tell_of_others(context: &Context, plan: &Plan<'_>, args: &Run) {
+fn tell_of_others(context: &Context, plan: &Plan<'_>, args: &RunArgs) {
     let wanted = |variant: &VariantInfo| {
         variant.backend == BackendKind::Cuda
             && (args.variant.is_empty() || args.variant.iter().any(|name| name == variant.name))
@@ -152,7 +152,7 @@ pub(super) fn outputs([json, csv, html]: [&Option<PathBuf>; 3]) -> Result<Vec<(&
     Ok(asked)
 }
 
-fn plan<'a>(context: &Context, ladders: &'a Ladders, args: &Run) -> Result<Plan<'a>> {
+fn plan<'a>(context: &Context, ladders: &'a Ladders, args: &RunArgs) -> Result<Plan<'a>> {
     let ladders = ladders.chosen(args.all, &args.names)?;
     let devices = match context.device.backend() {
         Backend::Cuda(_) if context.both => vec![context.device.host(), context.device.clone()],
@@ -198,37 +198,39 @@ pub(super) fn budget(rounds: usize, budget: f64, rotate: bool) -> Result<Protoco
 }
 
 /// Everything that can be judged before a buffer is filled.
-fn check(args: &Run, plan: &Plan<'_>) -> Result<()> {
-    let mut all: Vec<VariantInfo> = Vec::new();
+fn check(args: &RunArgs, plan: &Plan<'_>) -> Result<()> {
+    let mut variants: Vec<VariantInfo> = Vec::new();
     for &ladder in &plan.ladders {
         check_case(ladder, args.case.as_deref())?;
         for kind in [BackendKind::Cpu, BackendKind::Cuda] {
             let which = which(ladder, args.case.as_deref(), plan.size.as_deref(), kind);
-            all.extend(ladder.outline(which)?.variants.into_iter().filter(|variant| variant.backend == kind));
+            variants.extend(
+                ladder.outline(which)?.variants.into_iter().filter(|variant| variant.backend == kind),
+            );
         }
     }
-    let names: Vec<_> = all.iter().map(|variant| variant.name).collect();
+    let names: Vec<_> = variants.iter().map(|variant| variant.name).collect();
     for name in &args.variant {
         if !names.contains(&name.as_str()) {
             return Err(unknown("variant", name, &names, "rayspin-ladder list NAME lists them").into());
         }
     }
-    let wanted: Vec<_> = all
+    let wanted: Vec<_> = variants
         .iter()
         .filter(|variant| args.variant.is_empty() || args.variant.iter().any(|name| name == variant.name))
         .collect();
     let kinds: Vec<_> = plan.devices.iter().map(Device::kind).collect();
     if !wanted.iter().any(|variant| kinds.contains(&variant.backend)) {
-        let found = plan.devices.iter().map(Device::describe).collect::<Vec<_>>().join(", ");
+        let devices = plan.devices.iter().map(Device::describe).collect::<Vec<_>>().join(", ");
         let kind = match wanted.first().map(|variant| variant.backend) {
             Some(BackendKind::Cuda) => "a GPU",
             _ => "the CPU",
         };
-        let of = match args.variant.is_empty() {
+        let subject = match args.variant.is_empty() {
             true => plan.ladders.iter().map(|ladder| ladder.about().name).collect::<Vec<_>>().join(", "),
             false => args.variant.join(", "),
         };
-        return Err(BadInput::new(format!("device of {of}: expected {kind}, found {found}"))
+        return Err(BadInput::new(format!("device of {subject}: expected {kind}, found {devices}"))
             .hint("--emulate runs variants for a GPU without one; --device chooses the processor")
             .into());
     }
@@ -279,7 +281,7 @@ pub(super) fn check_case(ladder: &dyn Ladder, case: Option<&str>) -> Result<()> 
 }
 
 impl Plan<'_> {
-    fn which<'a>(&'a self, args: &'a Run, ladder: &dyn Ladder, device: &Device) -> Which<'a> {
+    fn which<'a>(&'a self, args: &'a RunArgs, ladder: &dyn Ladder, device: &Device) -> Which<'a> {
         which(ladder, args.case.as_deref(), self.size.as_deref(), device.kind())
     }
 }
@@ -310,7 +312,7 @@ pub(crate) fn size(text: &str) -> Result<Vec<usize>> {
 /// The benchmark run of one ladder on one device; none where it has no variant there that is wanted.
 fn entry(
     context: &Context,
-    args: &Run,
+    args: &RunArgs,
     plan: &Plan<'_>,
     ladder: &dyn Ladder,
     device: &Device,
@@ -433,18 +435,18 @@ pub(super) fn tuned(
 ) -> rayspin::core::Result<Vec<(&'static str, Config)>> {
     let Some(wisdom) = wisdom::file() else { return Ok(Vec::new()) };
     let wisdom = Wisdom::open(&wisdom)?;
-    let mut found = Vec::new();
-    for (at, variant) in session.variants().to_vec().into_iter().enumerate() {
+    let mut configs = Vec::new();
+    for (index, variant) in session.variants().to_vec().into_iter().enumerate() {
         let known = wisdom.records().iter().any(|r| r.key.ladder == ladder && r.key.variant == variant.name);
         if !known || !wanted(&variant) || variant.refuses.is_some() {
             continue;
         }
-        let key = OnDevice::new(session, device, at, Bounds::NONE).key(ladder)?;
+        let key = OnDevice::new(session, device, index, Bounds::NONE).key(ladder)?;
         if let (config, Basis::Measured | Basis::Nearest) = wisdom.best(&key, &variant.space) {
-            found.push((variant.name, config));
+            configs.push((variant.name, config));
         }
     }
-    Ok(found)
+    Ok(configs)
 }
 
 fn relate(step: &mut Step, first: &mut Option<f64>, last: &mut Option<f64>) {

@@ -88,7 +88,7 @@ struct Format {
 fn read(path: &Path) -> Result<Record> {
     use anyhow::Context as _;
     let text = rayspin::io::read_text(path)?;
-    let format = serde_json::from_str::<Format>(&text).map(|found| found.format);
+    let format = serde_json::from_str::<Format>(&text).map(|header| header.format);
     if format.is_ok_and(|format| format == super::emulate::FORMAT) {
         let message = format!(
             "{}: expected a run, found an emulated one, whose times predict no processor",
@@ -110,19 +110,19 @@ fn matched<'a>(before: &Record, after: &'a Record) -> (Vec<Pair<'a>>, Vec<String
             step.config.clone(),
         )
     };
-    let all = |record: &'_ Record| -> Vec<_> {
+    let timed_steps = |record: &'_ Record| -> Vec<_> {
         let steps = record
             .runs
             .iter()
             .flat_map(|entry| entry.run.steps.iter().map(move |step| (entry.clone(), step.clone())));
         steps.collect::<Vec<(Entry, Step)>>()
     };
-    let mut old = all(before);
+    let mut old = timed_steps(before);
     let (mut pairs, mut alone) = (Vec::new(), Vec::new());
     for entry in &after.runs {
         for step in &entry.run.steps {
-            let found = old.iter().position(|(e, s)| key(e, s) == key(entry, step));
-            let (asked, was) = match found.map(|at| old.swap_remove(at)) {
+            let position = old.iter().position(|(e, s)| key(e, s) == key(entry, step));
+            let (asked, was) = match position.map(|index| old.swap_remove(index)) {
                 Some((entry, step)) => (entry.launch, Some(step)),
                 None => (LaunchMode::Best, None),
             };
@@ -195,7 +195,7 @@ fn table(entry: &Entry, pairs: &[&Pair<'_>]) -> Table {
             pair.verdict().into(),
         ]);
         if clocks {
-            let ghz = |at: usize| pair.clocks.map(|clocks| clocks[at] / 1e3).into();
+            let ghz = |index: usize| pair.clocks.map(|clocks| clocks[index] / 1e3).into();
             row.extend([ghz(0), ghz(1)]);
         }
         table.push(row);

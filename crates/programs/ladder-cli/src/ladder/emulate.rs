@@ -21,7 +21,7 @@ use rayspin_shell::{BadInput, Context, files, say};
 
 use super::benchmark::{Kind, budget, check_case, is_stdout, outputs, size, write};
 use super::{Ladders, unknown};
-use crate::args::ladder::Run;
+use crate::args::ladder::RunArgs;
 use crate::without::{self, Missing};
 
 /// Sizes that a fibre a thread takes less than seconds for.
@@ -39,7 +39,7 @@ const PUBLISHED_ROWS: [&str; 3] = ["C on a CPU", "CUDA source on a CPU", "CUDA o
 const PUBLISHED_FHD: [f64; 3] = [1000.0, 230.0, 8.5];
 
 /// What came of a ladder on each processor.
-struct Found {
+struct LadderOutcome {
     ladder: &'static str,
     problem: String,
     native: Option<(String, f64)>,
@@ -69,7 +69,7 @@ pub(super) struct Emulation<'a> {
 }
 
 /// Runs the CUDA sources of ladders on the CPU, prints what it costs and writes files.
-pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()> {
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &RunArgs) -> Result<()> {
     let outputs = outputs([&args.json, &args.csv, &args.html])?;
     let ladders = ladders.chosen(args.all, &args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
@@ -99,29 +99,29 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()
         gpu: matches!(context.device.backend(), Backend::Cuda(_)).then(|| context.device.clone()),
     };
     let tables = !outputs.iter().any(|(path, _)| is_stdout(path));
-    let mut all = Vec::new();
+    let mut outcomes = Vec::new();
     let ran = stoppable(|| -> Result<()> {
         for emulation in &plans {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            let found = processors.benchmark(context, args, &protocol, emulation)?;
+            let outcome = processors.benchmark(context, args, &protocol, emulation)?;
             if tables {
-                files::print(&args.width.text(&show::variants(&found)))?;
-                for line in show::reasons(&found) {
+                files::print(&args.width.text(&show::variants(&outcome)))?;
+                for line in show::reasons(&outcome) {
                     say!("{line}");
                 }
             }
-            all.push(found);
+            outcomes.push(outcome);
         }
         Ok(())
     });
     let about = show::About { cpu: context.device.host().describe(), threads };
     for (path, kind) in outputs {
         let text = match kind {
-            Kind::Json => show::json(&about, &all)?,
-            Kind::Csv => show::csv(&all),
-            Kind::Html => show::page(&about, &all).render(),
+            Kind::Json => show::json(&about, &outcomes)?,
+            Kind::Csv => show::csv(&outcomes),
+            Kind::Html => show::page(&about, &outcomes).render(),
         };
         write(path, &text)?;
     }
@@ -130,12 +130,12 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Run) -> Result<()
         return Err(Error::Interrupted.into());
     }
     if tables {
-        let summary = show::summary(&about, &all);
+        let summary = show::summary(&about, &outcomes);
         files::print(&args.width.text(&summary))?;
-        let some = all.first().map(show::variants);
+        let some = outcomes.first().map(show::variants);
         files::print(&args.width.legend(some.iter().chain([&summary])))?;
     }
-    let failed: Vec<_> = all.into_iter().flat_map(|found| found.failed).collect();
+    let failed: Vec<_> = outcomes.into_iter().flat_map(|outcome| outcome.failed).collect();
     if !failed.is_empty() {
         anyhow::bail!("failed or wrong: {}", failed.join(", "));
     }
@@ -283,10 +283,10 @@ impl Processors {
     fn benchmark(
         &self,
         context: &Context,
-        args: &Run,
+        args: &RunArgs,
         protocol: &Protocol,
         emulation: &Emulation<'_>,
-    ) -> Result<Found> {
+    ) -> Result<LadderOutcome> {
         let Emulation { ladder, which, names } = emulation;
         let about = ladder.about();
         let on = |device: &Device,
@@ -347,7 +347,7 @@ impl Processors {
             _ => PUBLISHED_ROWS.map(row),
         };
         let best = native.steps.iter().filter_map(|step| Some((step.name.clone(), seconds(step)?)));
-        Ok(Found {
+        Ok(LadderOutcome {
             ladder: about.name,
             problem: as_loops.problem.clone(),
             native: best.min_by(|a, b| a.1.total_cmp(&b.1)),
@@ -382,8 +382,8 @@ mod tests {
 
     #[test]
     fn every_cuda_variant_is_emulated_on_a_problem_that_it_takes() {
-        let all = Ladders::new(crate::ladders());
-        for ladder in all.all() {
+        let ladders = Ladders::new(crate::ladders());
+        for ladder in ladders.all() {
             let name = ladder.about().name;
             let args = Cli::parse_from(["rayspin-ladder", name, "--emulate"]).run;
             let mut known = BTreeSet::new();
@@ -402,7 +402,7 @@ mod tests {
             }
             assert_eq!(run, known, "{name}");
         }
-        let add = all.named(&["matrix-add".to_owned()]).unwrap()[0];
+        let add = ladders.named(&["matrix-add".to_owned()]).unwrap()[0];
         let args = Cli::parse_from(["rayspin-ladder", "matrix-add", "--emulate"]).run;
         let run: Vec<_> = plan(add, args.case.as_deref(), None, &args.variant)
             .unwrap()

@@ -132,9 +132,9 @@ fn items(block: &[&str]) -> Vec<(String, String)> {
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(['`', '*', '[']) {
-        out.push_str(&rest[..at]);
-        let tail = &rest[at..];
+    while let Some(mark) = rest.find(['`', '*', '[']) {
+        out.push_str(&rest[..mark]);
+        let tail = &rest[mark..];
         let (shown, used) = if let Some(code) = tail.strip_prefix('`').and_then(|t| Some(&t[..t.find('`')?]))
         {
             (code.to_owned(), code.len() + 2)

@@ -9,7 +9,7 @@ use rayspin_lab::limits::{Effort, Floors, keep, measure};
 use rayspin_lab::record::Entry;
 use rayspin_shell::Context;
 
-use crate::args::ladder::Run;
+use crate::args::ladder::RunArgs;
 
 /// A second measurement that is faster by no more than this factor shows that the first was not disturbed.
 const SAME: f64 = 1.05;
@@ -60,8 +60,8 @@ impl MachineLimits {
     /// Those of a device: of this run, stored from another, or measured now and kept. Limits that were
     /// measured while other programs ran are measured again.
     pub(crate) fn of(&mut self, context: &Context, device: &Device, anew: bool) -> Result<&Limits> {
-        if let Some(at) = self.at(device) {
-            return Ok(&self.0[at].limits);
+        if let Some(index) = self.index(device) {
+            return Ok(&self.0[index].limits);
         }
         let (limits, now) = match stored(cuda::cache_folder().as_deref(), device) {
             StoredLimits::Found(limits) if !anew && !limits.busy => (limits, false),
@@ -85,19 +85,19 @@ impl MachineLimits {
     /// Measures the limits again, because `what` exceeds those kept from another run; `None` where this run
     /// measured them.
     fn again(&mut self, context: &Context, device: &Device, what: &str) -> Result<Option<&Limits>> {
-        let Some(at) = self.at(device).filter(|&at| !self.0[at].now) else { return Ok(None) };
-        let when = date(&self.0[at].limits);
+        let Some(index) = self.index(device).filter(|&index| !self.0[index].now) else { return Ok(None) };
+        let when = date(&self.0[index].limits);
         context.console.note(&format!("{what} exceeds limits of {when}: they are measured again"));
-        let limits = measured(context, device, Some(&self.0[at].limits))?;
-        self.0[at] = Known { device: device.clone(), limits, now: true };
-        Ok(Some(&self.0[at].limits))
+        let limits = measured(context, device, Some(&self.0[index].limits))?;
+        self.0[index] = Known { device: device.clone(), limits, now: true };
+        Ok(Some(&self.0[index].limits))
     }
 
     /// Compares a run with the limits of its device, and measures limits again that it exceeds.
     pub(crate) fn judge(
         &mut self,
         context: &Context,
-        args: &Run,
+        args: &RunArgs,
         device: &Device,
         entry: &mut Entry,
     ) -> Result<Limits> {
@@ -116,7 +116,7 @@ impl MachineLimits {
         self.0.iter().map(|known| &known.limits)
     }
 
-    fn at(&self, device: &Device) -> Option<usize> {
+    fn index(&self, device: &Device) -> Option<usize> {
         self.0.iter().position(|known| known.device.same_as(device))
     }
 }

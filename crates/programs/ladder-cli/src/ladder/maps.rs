@@ -18,18 +18,20 @@ pub(super) fn maps(record: &Record, identities: &[(String, String)]) -> Result<V
         Some(path) => Wisdom::open(&path)?,
         None => return Ok(Vec::new()),
     };
-    Ok(record.runs.iter().zip(identities).map(|(entry, of)| of_run(&wisdom, entry, of)).collect())
+    Ok(record
+        .runs
+        .iter()
+        .zip(identities)
+        .map(|(entry, (device, driver))| of_run(&wisdom, entry, device, driver))
+        .collect())
 }
 
-fn of_run(wisdom: &Wisdom, entry: &Entry, (device, driver): &(String, String)) -> Vec<Block> {
+fn of_run(wisdom: &Wisdom, entry: &Entry, device: &str, driver: &str) -> Vec<Block> {
     let names: BTreeSet<&str> = entry.run.steps.iter().map(|step| step.name.as_str()).collect();
     let mut maps = Vec::new();
     for name in names {
         let of_variant = |key: &Key| {
-            key.ladder == entry.ladder
-                && key.variant == name
-                && key.device == *device
-                && key.driver == *driver
+            key.ladder == entry.ladder && key.variant == name && key.device == device && key.driver == driver
         };
         let mut keys: Vec<&Key> =
             wisdom.records().iter().map(|r| &r.key).filter(|key| of_variant(key)).collect();
@@ -49,8 +51,8 @@ fn of_run(wisdom: &Wisdom, entry: &Entry, (device, driver): &(String, String)) -
     maps
 }
 
-/// The best over all other parameters.
-struct Place<'a> {
+/// A cell of a map: the best over all other parameters.
+struct CellResult<'a> {
     best: Option<(f64, &'a Config)>,
     slow: bool,
 }
@@ -80,8 +82,9 @@ fn curves(key: &Key, tried: &[(&Config, &Trial)]) -> Vec<LineChart> {
     let chart = |(name, values): &(&str, BTreeSet<i64>)| {
         let line = |keep: &dyn Fn(&Config) -> bool| {
             let points = values.iter().filter_map(|&value| {
-                let at = timed.iter().filter(|(config, _)| config.find(name) == Some(value) && keep(config));
-                let best = at.map(|(_, seconds)| *seconds).min_by(f64::total_cmp)?;
+                let matching =
+                    timed.iter().filter(|(config, _)| config.find(name) == Some(value) && keep(config));
+                let best = matching.map(|(_, seconds)| *seconds).min_by(f64::total_cmp)?;
                 Some((value as f64, 1e3 * best))
             });
             points.collect::<Vec<_>>()
@@ -106,25 +109,25 @@ fn map(key: &Key, tried: &[(&Config, &Trial)]) -> Option<HeatMap> {
     let (across, columns) = chosen.next()?;
     let one = BTreeSet::from([0]);
     let (down, rows) = chosen.next().map_or(("", &one), |(name, values)| (*name, values));
-    let mut places: BTreeMap<(i64, i64), Place<'_>> = BTreeMap::new();
+    let mut results: BTreeMap<(i64, i64), CellResult<'_>> = BTreeMap::new();
     for (config, trial) in tried {
         let Some(column) = config.find(across) else { continue };
         let row = config.find(down).unwrap_or(0);
-        let place = places.entry((row, column)).or_insert(Place { best: None, slow: false });
+        let result = results.entry((row, column)).or_insert(CellResult { best: None, slow: false });
         match trial {
-            Trial::Timed { seconds, .. } if place.best.is_none_or(|(best, _)| *seconds < best) => {
-                place.best = Some((*seconds, config));
+            Trial::Timed { seconds, .. } if result.best.is_none_or(|(best, _)| *seconds < best) => {
+                result.best = Some((*seconds, config));
             }
             Trial::Timed { .. } | Trial::Failed(_) => {}
-            Trial::Slow { .. } => place.slow = true,
+            Trial::Slow { .. } => result.slow = true,
         }
     }
-    let cell = |row: i64, column: i64| match places.get(&(row, column)) {
-        Some(Place { best: Some((seconds, config)), .. }) => {
+    let cell = |row: i64, column: i64| match results.get(&(row, column)) {
+        Some(CellResult { best: Some((seconds, config)), .. }) => {
             HeatCell { value: Some(*seconds), text: number::seconds(*seconds), detail: config.to_string() }
         }
-        Some(place) => {
-            let text = if place.slow { "slow" } else { "fails" };
+        Some(result) => {
+            let text = if result.slow { "slow" } else { "fails" };
             HeatCell { text: text.into(), ..HeatCell::default() }
         }
         None => HeatCell::default(),
@@ -173,18 +176,19 @@ mod tests {
 
     #[test]
     fn a_map_has_the_best_over_the_other_parameters() {
-        let at = |threads, each, tile| Config::of(&[("threads", threads), ("each", each), ("tile", tile)]);
+        let config =
+            |threads, each, tile| Config::of(&[("threads", threads), ("each", each), ("tile", tile)]);
         let timed = |seconds| Trial::Timed { seconds, error: 0.0 };
-        let all = [
-            (at(64, 1, 1), timed(4e-3)),
-            (at(64, 1, 2), timed(3e-3)),
-            (at(128, 1, 1), Trial::Slow { seconds: 1.0 }),
-            (at(256, 1, 1), Trial::Failed("wrong".into())),
-            (at(64, 2, 1), timed(5e-3)),
-            (at(64, 4, 1), timed(6e-3)),
-            (at(128, 4, 1), timed(1e-3)),
+        let trials = [
+            (config(64, 1, 1), timed(4e-3)),
+            (config(64, 1, 2), timed(3e-3)),
+            (config(128, 1, 1), Trial::Slow { seconds: 1.0 }),
+            (config(256, 1, 1), Trial::Failed("wrong".into())),
+            (config(64, 2, 1), timed(5e-3)),
+            (config(64, 4, 1), timed(6e-3)),
+            (config(128, 4, 1), timed(1e-3)),
         ];
-        let tried: Vec<_> = all.iter().map(|(config, trial)| (config, trial)).collect();
+        let tried: Vec<_> = trials.iter().map(|(config, trial)| (config, trial)).collect();
         let map = map(&key(), &tried).unwrap();
         assert_eq!((map.across.0.as_str(), map.down.0.as_str()), ("each", "threads"));
         assert_eq!(map.across.1, ["1", "2", "4"]);
@@ -197,7 +201,7 @@ mod tests {
         assert_eq!(texts[1][1], "");
         assert_eq!(texts[1][2], shown(1e-3));
         assert_eq!(texts[2][0], "fails");
-        assert_eq!(map.cells[0][0].detail, at(64, 1, 2).to_string());
+        assert_eq!(map.cells[0][0].detail, config(64, 1, 2).to_string());
         assert!(map.caption.ends_with("the best over tile."), "{}", map.caption);
         let charts = curves(&key(), &tried);
         let titles: Vec<_> = charts.iter().map(|chart| chart.title.as_str()).collect();
@@ -206,20 +210,21 @@ mod tests {
             ["Time of gpu by each", "Time of gpu by threads", "Time of gpu by tile"],
             "the axis with the most values first"
         );
-        assert!(charts[0].caption.contains(&at(128, 4, 1).to_string()));
-        let ms = |all: &[(f64, f64)]| all.iter().map(|p| (p.0, (p.1 * 1e3).round())).collect::<Vec<_>>();
+        assert!(charts[0].caption.contains(&config(128, 4, 1).to_string()));
+        let ms =
+            |points: &[(f64, f64)]| points.iter().map(|p| (p.0, (p.1 * 1e3).round())).collect::<Vec<_>>();
         // The fastest is threads=128 each=4 tile=1.
         assert_eq!(ms(&charts[0].series[0].points), [(1.0, 3000.0), (2.0, 5000.0), (4.0, 1000.0)]);
         assert_eq!(ms(&charts[0].series[1].points), [(4.0, 1000.0)]);
         assert_eq!(ms(&charts[1].series[1].points), [(64.0, 6000.0), (128.0, 1000.0)]);
         assert_eq!(ms(&charts[2].series[0].points), [(1.0, 1000.0), (2.0, 3000.0)]);
-        let single = [(&all[0].0, &all[0].1)];
+        let single = [(&trials[0].0, &trials[0].1)];
         assert!(super::map(&key(), &single).is_none());
         assert!(curves(&key(), &single).is_empty());
-        let line = [(&all[0].0, &all[0].1), (&all[4].0, &all[4].1)];
+        let line = [(&trials[0].0, &trials[0].1), (&trials[4].0, &trials[4].1)];
         let line = super::map(&key(), &line).unwrap();
         assert_eq!((line.cells.len(), line.cells[0].len()), (1, 2));
         // For two parameters the map shows all.
-        assert!(curves(&key(), &[(&all[0].0, &all[0].1), (&all[6].0, &all[6].1)]).is_empty());
+        assert!(curves(&key(), &[(&trials[0].0, &trials[0].1), (&trials[6].0, &trials[6].1)]).is_empty());
     }
 }

@@ -27,15 +27,15 @@ pub(crate) struct Ladders(Vec<Box<dyn Ladder>>);
 impl Ladders {
     /// Those of `ladders`; where two have one name, the later.
     pub(crate) fn new(ladders: Vec<Box<dyn Ladder>>) -> Self {
-        let mut all: Vec<Box<dyn Ladder>> = Vec::with_capacity(ladders.len());
+        let mut unique: Vec<Box<dyn Ladder>> = Vec::with_capacity(ladders.len());
         for ladder in ladders {
-            match all.iter_mut().find(|known| known.about().name == ladder.about().name) {
+            match unique.iter_mut().find(|known| known.about().name == ladder.about().name) {
                 Some(known) => *known = ladder,
-                None => all.push(ladder),
+                None => unique.push(ladder),
             }
         }
-        all.sort_by_key(|ladder| ladder.about().name);
-        Self(all)
+        unique.sort_by_key(|ladder| ladder.about().name);
+        Self(unique)
     }
 
     pub(crate) fn all(&self) -> Vec<&dyn Ladder> {
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn the_default_problem_suits_the_processor() {
-        let all = Ladders::new(crate::ladders());
-        let q = all.named(&["nudft-q".to_owned()]).unwrap()[0];
+        let ladders = Ladders::new(crate::ladders());
+        let q = ladders.named(&["nudft-q".to_owned()]).unwrap()[0];
         let flops = |case, size, kind| {
             let variants = q.outline(which(q, case, size, kind)).unwrap().variants;
             variants.iter().find(|v| v.backend == kind).unwrap().work.flops

@@ -36,20 +36,29 @@ pub(super) struct Limits {
     /// Blocks get shared memory in units of these bytes.
     pub(super) shared_unit: u32,
     /// A card of this capability.
-    pub(super) card: &'static str,
-    /// Its multiprocessors.
+    pub(super) card: Card,
+}
+
+/// A card, and its multiprocessors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Card {
+    pub(super) name: &'static str,
     pub(super) multiprocessors: u32,
 }
 
 /// Limits of the processors that the report knows.
 pub(super) const ALL: [Limits; 7] = [
-    Limits { reserved: 0, shared_unit: 256, ..row((7, 5), [1024, 16], [64, 64], ("T4", 40)) },
-    row((8, 0), [2048, 32], [164, 163], ("A100", 108)),
-    row((8, 6), [1536, 16], [100, 99], ("RTX 3090", 82)),
-    row((8, 9), [1536, 24], [100, 99], ("RTX 4090", 128)),
-    row((9, 0), [2048, 32], [228, 227], ("H100 SXM", 132)),
-    row((10, 0), [2048, 32], [228, 227], ("B200", 148)),
-    row((12, 0), [1536, 24], [100, 99], ("RTX 5090", 170)),
+    Limits {
+        reserved: 0,
+        shared_unit: 256,
+        ..row((7, 5), [1024, 16], [64, 64], Card { name: "T4", multiprocessors: 40 })
+    },
+    row((8, 0), [2048, 32], [164, 163], Card { name: "A100", multiprocessors: 108 }),
+    row((8, 6), [1536, 16], [100, 99], Card { name: "RTX 3090", multiprocessors: 82 }),
+    row((8, 9), [1536, 24], [100, 99], Card { name: "RTX 4090", multiprocessors: 128 }),
+    row((9, 0), [2048, 32], [228, 227], Card { name: "H100 SXM", multiprocessors: 132 }),
+    row((10, 0), [2048, 32], [228, 227], Card { name: "B200", multiprocessors: 148 }),
+    row((12, 0), [1536, 24], [100, 99], Card { name: "RTX 5090", multiprocessors: 170 }),
 ];
 
 /// Shared memory in KiB: of a multiprocessor, and of one block at most.
@@ -57,7 +66,7 @@ const fn row(
     capability: (u32, u32),
     [threads, blocks]: [u32; 2],
     [shared, shared_per_block]: [u32; 2],
-    (card, multiprocessors): (&'static str, u32),
+    card: Card,
 ) -> Limits {
     Limits {
         capability,
@@ -68,7 +77,6 @@ const fn row(
         reserved: RESERVED,
         shared_unit: 128,
         card,
-        multiprocessors,
     }
 }
 
@@ -123,14 +131,14 @@ pub(super) fn held(limits: &Limits, block: Block) -> (u32, Vec<Limit>) {
         1..=THREADS => u64::from(limits.threads / WARP / warps),
         _ => 0,
     };
-    let all = [
+    let blocks_by_limit = [
         (Limit::Threads, by_threads),
         (Limit::Registers, by_registers(block.registers, warps)),
         (Limit::SharedMemory, by_shared(limits, block.shared)),
         (Limit::Blocks, u64::from(limits.blocks)),
     ];
-    let least = all.iter().map(|(_, blocks)| *blocks).min().unwrap_or(0);
-    let by = all.iter().filter(|(_, blocks)| *blocks == least).map(|(limit, _)| *limit).collect();
+    let least = blocks_by_limit.iter().map(|(_, blocks)| *blocks).min().unwrap_or(0);
+    let by = blocks_by_limit.iter().filter(|(_, blocks)| *blocks == least).map(|(limit, _)| *limit).collect();
     (u32::try_from(least).unwrap_or(u32::MAX), by)
 }
 
@@ -174,11 +182,11 @@ impl Waves {
             return None;
         }
         let in_last = (blocks - 1) % places + 1;
-        let all = blocks.div_ceil(places) as f64 * places as f64;
+        let slots = blocks.div_ceil(places) as f64 * places as f64;
         Some(Self {
             count: blocks as f64 / places as f64,
             last: in_last as f64 / places as f64,
-            empty: 1.0 - blocks as f64 / all,
+            empty: 1.0 - blocks as f64 / slots,
         })
     }
 }
@@ -226,8 +234,8 @@ mod tests {
             ((7, 5), 32, 32, 4097, 15, &[SharedMemory]),
             ((7, 5), 128, 32, 0, 8, &[Threads]),
         ] {
-            let found = on(capability, threads, registers, shared);
-            assert_eq!(found, (blocks, by.to_vec()), "{capability:?} {threads} {registers} {shared}");
+            let computed = on(capability, threads, registers, shared);
+            assert_eq!(computed, (blocks, by.to_vec()), "{capability:?} {threads} {registers} {shared}");
         }
     }
 
@@ -238,8 +246,8 @@ mod tests {
         {
             let limits = Limits::of(capability).unwrap();
             let (blocks, _) = on(capability, threads, registers, 0);
-            let found = 100.0 * f64::from(blocks * threads) / f64::from(limits.threads);
-            assert!((found - percent).abs() < 1e-9, "{capability:?} {threads} {registers}: {found}");
+            let occupancy = 100.0 * f64::from(blocks * threads) / f64::from(limits.threads);
+            assert!((occupancy - percent).abs() < 1e-9, "{capability:?} {threads} {registers}: {occupancy}");
         }
     }
 

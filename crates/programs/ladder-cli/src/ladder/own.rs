@@ -25,8 +25,8 @@ use crate::args::ladder::{Source, Try};
 
 /// Prints what a kernel of the user's own is called with, or checks and times the one that the user wrote.
 /// `line` is the whole command line.
-pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString]) -> Result<()> {
-    let ladders = all.named(std::slice::from_ref(&args.name))?;
+pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: &[OsString]) -> Result<()> {
+    let ladders = known_ladders.named(std::slice::from_ref(&args.name))?;
     let Some(&ladder) = ladders.first() else { return Ok(()) };
     let size = args.size.as_deref().map(size).transpose()?;
     let protocol = budget(args.rounds, args.budget, true)?;
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
         true => which(ladder, case, size, BackendKind::Cuda),
         false => emulate::which(ladder, case, size)?,
     };
-    let (kernel, declaration) = signature(all, ladder, which)?;
+    let (kernel, declaration) = signature(known_ladders, ladder, which)?;
     let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
     emulate::check(&args.variant, &ladders)?;
     let own = own(file, args.block, args.grid, args.shared)?;
@@ -87,11 +87,15 @@ pub(crate) fn run(context: &Context, all: &Ladders, args: &Try, line: &[OsString
 
 /// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the ladders where
 /// one can.
-fn signature(all: &Ladders, ladder: &dyn Ladder, which: Which<'_>) -> Result<(&'static str, &'static str)> {
+fn signature(
+    known_ladders: &Ladders,
+    ladder: &dyn Ladder,
+    which: Which<'_>,
+) -> Result<(&'static str, &'static str)> {
     if let Some(signature) = ladder.signature(which)? {
         return Ok(signature);
     }
-    let possible: Vec<_> = all
+    let possible: Vec<_> = known_ladders
         .all()
         .iter()
         .filter(|other| matches!(other.signature(Which::Case(None, None)), Ok(Some(_))))
@@ -205,16 +209,16 @@ fn check_trials(ladder: &dyn Ladder, device: &Device, own: Own, seed: u64) -> Re
         }
         let mut session = ladder.open_with(Which::Trial(trial), device, seed, own)?;
         let problem = session.problem();
-        let at = session.variants().len() - 1;
-        let tolerance = session.variants()[at].tolerance;
-        let of = || format!("{} on {problem}", own.name);
-        let error = session.verify(at, &Default::default()).with_context(of)?;
+        let index = session.variants().len() - 1;
+        let tolerance = session.variants()[index].tolerance;
+        let description = || format!("{} on {problem}", own.name);
+        let error = session.verify(index, &Default::default()).with_context(description)?;
         // Not `error > tolerance`: NaN is wrong too.
         if !matches!(
             error.partial_cmp(&tolerance),
             Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)
         ) {
-            anyhow::bail!("{}: wrong: error {error:.2e}, at most {tolerance:.0e} is allowed", of());
+            anyhow::bail!("{}: wrong: error {error:.2e}, at most {tolerance:.0e} is allowed", description());
         }
     }
     Ok(())

@@ -22,9 +22,9 @@ pub(super) fn page(record: &Record, maps: &[Vec<Block>]) -> Page {
     if !record.limits.is_empty() {
         page = page.section(limits(&record.limits));
     }
-    for (at, entry) in record.runs.iter().enumerate() {
+    for (index, entry) in record.runs.iter().enumerate() {
         let section = section(entry, of_device(record, entry));
-        let maps = maps.get(at).into_iter().flatten().cloned();
+        let maps = maps.get(index).into_iter().flatten().cloned();
         page = page.section(maps.fold(section, Section::block));
     }
     page
@@ -35,12 +35,12 @@ fn of_device<'a>(record: &'a Record, entry: &Entry) -> Option<&'a Limits> {
     record.limits.iter().find(|limits| limits.of.starts_with(&entry.run.device))
 }
 
-fn limits(all: &[Limits]) -> Section {
+fn limits(measured: &[Limits]) -> Section {
     let text = "What each processor can do at most, measured: the best of several runs of nothing but that kind of work. The floor \
                 under a variant is the larger of two times: its bytes over the rate of copies (of reads, writes, or the link to the \
                 host where it does nothing else), and its operations over the rate of the units that do them. A variant's share of \
                 the limit is that floor over its time.";
-    all.iter().fold(Section::new("Limits").text(text), |section, limits| {
+    measured.iter().fold(Section::new("Limits").text(text), |section, limits| {
         let columns =
             [Column::text("Kind of work"), Column::number("Rate").significant(4), Column::text("Unit")];
         let mut table = Table::new(format!("{}, measured {}", limits.of, date(limits)), columns);
@@ -115,9 +115,9 @@ fn roofline(entry: &Entry, limits: &Limits, bandwidth: f64) -> LineChart {
     let ridges = || roofs.iter().map(|(_, peak)| peak / bandwidth);
     let intensity = |step: &Step| step.flops / step.bytes;
     let counted = |x: &f64| x.is_finite() && *x > 0.0;
-    let all = || timed().map(|(step, _)| intensity(step)).filter(counted).chain(ridges());
-    let low = all().fold(f64::INFINITY, f64::min) / 4.0;
-    let high = all().fold(0.0, f64::max) * 4.0;
+    let intensities = || timed().map(|(step, _)| intensity(step)).filter(counted).chain(ridges());
+    let low = intensities().fold(f64::INFINITY, f64::min) / 4.0;
+    let high = intensities().fold(0.0, f64::max) * 4.0;
     let mut at_edge = false;
     let variants: Vec<_> = timed()
         .map(|(step, seconds)| {

@@ -201,20 +201,21 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Report) -> Result
 /// The processors of these names, each once: `sm_90`, or `sm_90a`, which code for it is compiled as. Errors:
 /// an unknown one.
 fn architectures(names: &[String]) -> Result<Vec<&'static Limits>> {
-    let mut found: Vec<&'static Limits> = Vec::new();
+    let mut chosen: Vec<&'static Limits> = Vec::new();
     for name in names {
-        let of = |limits: &&Limits| *name == limits.name() || *name == cuda::architecture(limits.capability);
-        let Some(limits) = occupancy::ALL.iter().find(of) else {
+        let is_named =
+            |limits: &&Limits| *name == limits.name() || *name == cuda::architecture(limits.capability);
+        let Some(limits) = occupancy::ALL.iter().find(is_named) else {
             let known: Vec<_> = occupancy::ALL.iter().map(Limits::name).collect();
             let known: Vec<_> = known.iter().map(String::as_str).collect();
             let hint = "rayspin-ladder report --help lists them";
             return Err(unknown("--architecture", name, &known, hint).into());
         };
-        if !found.contains(&limits) {
-            found.push(limits);
+        if !chosen.contains(&limits) {
+            chosen.push(limits);
         }
     }
-    Ok(found)
+    Ok(chosen)
 }
 
 /// Kernels of programs by what they were compiled for, or the compiler's words.
@@ -248,8 +249,8 @@ impl Reporter<'_> {
         let emulated = |limits: &&'static Limits| Processor {
             architecture: limits.name(),
             capability: limits.capability,
-            card: limits.card.to_owned(),
-            multiprocessors: limits.multiprocessors,
+            card: limits.card.name.to_owned(),
+            multiprocessors: limits.card.multiprocessors,
             threads: limits.threads,
             emulated: true,
             stated: properties.multiprocessors,
@@ -284,7 +285,7 @@ impl Reporter<'_> {
         };
         let (mut ran, mut left_out) = (Vec::new(), Vec::new());
         self.context.console.begin(&stage, variants.len());
-        for (at, variant) in &variants {
+        for (index, variant) in &variants {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
@@ -295,7 +296,7 @@ impl Reporter<'_> {
             }
             let kept = tuned.iter().find(|(name, _)| *name == variant.name);
             let config = kept.map_or_else(|| variant.space.default_config(), |(_, config)| config.clone());
-            match launches(session.as_mut(), &device, *at, &config) {
+            match launches(session.as_mut(), &device, *index, &config) {
                 Ok(list) if list.is_empty() => {
                     left_out.push((variant.name, "it launches no kernel".to_owned()))
                 }
@@ -410,8 +411,9 @@ impl Reporter<'_> {
         kernel: &str,
     ) -> std::result::Result<Usage, String> {
         let capability = processor.capability;
-        let known = self.compiled.iter().position(|(other, of, _)| *of == capability && other == program);
-        let at = known.unwrap_or_else(|| {
+        let known =
+            self.compiled.iter().position(|(other, target, _)| *target == capability && other == program);
+        let index = known.unwrap_or_else(|| {
             let compiled = cuda::compile(program, &cuda::architecture(capability), true);
             let usages = compiled.map(|compiled| cuda::usages(&compiled.log)).map_err(|error| {
                 format!("it does not compile for {}: {}", processor.architecture, first(&error))
@@ -419,7 +421,7 @@ impl Reporter<'_> {
             self.compiled.push((program.clone(), capability, usages));
             self.compiled.len() - 1
         });
-        let usages = self.compiled[at].2.as_ref().map_err(Clone::clone)?;
+        let usages = self.compiled[index].2.as_ref().map_err(Clone::clone)?;
         let usage = usages.iter().find(|usage| usage.kernel == kernel);
         usage.cloned().ok_or_else(|| "the compiler does not say what it takes".to_owned())
     }
@@ -464,17 +466,17 @@ fn launches(
 
 /// Equal launches once, in the order of the first of each, and how often each is.
 fn grouped(launches: Vec<Launched>) -> Vec<(Launched, usize)> {
-    let mut found: Vec<(Launched, usize)> = Vec::new();
+    let mut groups: Vec<(Launched, usize)> = Vec::new();
     for one in launches {
         let same = |other: &&mut (Launched, usize)| {
             other.0.launch == one.launch && other.0.kernel == one.kernel && other.0.program == one.program
         };
-        match found.iter_mut().find(same) {
+        match groups.iter_mut().find(same) {
             Some((_, times)) => *times += 1,
-            None => found.push((one, 1)),
+            None => groups.push((one, 1)),
         }
     }
-    found
+    groups
 }
 
 /// Blocks or threads along three axes, in all.

@@ -239,21 +239,21 @@ mod tests {
             busy: false,
             rates: RATES,
         };
-        let of = |floor, sets, one_buffer| {
+        let entry_with = |floor, sets, one_buffer| {
             let mut entry = entry(&[None]);
             entry.run.steps[0].floor = Some(floor);
             entry.run.steps[0].bytes = 1e8;
             entry.run.sets = sets;
             Entry { one_buffer, ..entry }
         };
-        assert!(notes(&of(1.0004e-3, 1, false), Some(&limits)).is_empty());
+        assert!(notes(&entry_with(1.0004e-3, 1, false), Some(&limits)).is_empty());
         for (floor, sets, one_buffer, reason) in [
             (1.05e-3, 1, false, "a: it mixes reads"),
             (2e-3, 1, false, "a: the limit of 2026-05-04 is too low"),
             (2e-3, 1, true, "a: the data stay in a cache"),
             (2e-3, 0, false, "a: the data stay in a cache"),
         ] {
-            let notes = notes(&of(floor, sets, one_buffer), Some(&limits));
+            let notes = notes(&entry_with(floor, sets, one_buffer), Some(&limits));
             assert!(notes.len() == 1 && notes[0].contains(reason), "{notes:?}");
         }
     }

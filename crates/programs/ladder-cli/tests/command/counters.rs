@@ -35,13 +35,14 @@ fn sum(variant: &serde_json::Value, kind: &str, what: &str) -> f64 {
 #[test]
 fn the_naive_transpose_wastes_its_stores_and_the_tile_does_not() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(found) = json(folder.path(), "counters transpose --variant gpu-naive,gpu-padded --size 256x256")
+    let Some(document) =
+        json(folder.path(), "counters transpose --variant gpu-naive,gpu-padded --size 256x256")
     else {
         return;
     };
-    let ladder = &found["ladders"][0];
+    let ladder = &document["ladders"][0];
     assert_eq!(ladder["gpu"]["name"], "h100");
-    let [naive, padded] = [0, 1].map(|at| &ladder["variants"][at]);
+    let [naive, padded] = [0, 1].map(|index| &ladder["variants"][index]);
     for variant in [naive, padded] {
         assert_eq!(sum(variant, "load", "bytes_asked"), 4.0 * 65_536.0, "{variant}");
         assert!(variant["seconds"].as_f64().unwrap() > 1e-6, "{variant}");
@@ -63,9 +64,9 @@ fn a_kernel_of_one_s_own_is_told_which_line_to_change() {
          \x20   if (i < n && samples[i] < bins) atomicAdd(&counts[samples[i]], 1u);\n}\n",
     )
     .unwrap();
-    let Some(found) = json(f, "counters histogram --own one.cu --on a100") else { return };
-    let variants = found["ladders"][0]["variants"].as_array().unwrap();
-    assert_eq!(variants.len(), 1, "{found}");
+    let Some(document) = json(f, "counters histogram --own one.cu --on a100") else { return };
+    let variants = document["ladders"][0]["variants"].as_array().unwrap();
+    assert_eq!(variants.len(), 1, "{document}");
     let kernel = &variants[0]["kernels"][0];
     let atomics = kernel["lines"]
         .as_array()

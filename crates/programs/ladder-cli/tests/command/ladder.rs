@@ -119,8 +119,8 @@ fn what_there_is_not_is_refused_with_the_nearest() {
     benchmark(&["--budget", "-1"], &["--budget"]);
     benchmark(&["--launch", "graph"], &["--launch graph", "a GPU"]);
     for launch in [["--launch", "graphs"].as_slice(), &["--launch", "stream", "--emulate"]] {
-        let found = rayspin(&[["matrix-add", "--device", "cpu"].as_slice(), launch].concat(), f);
-        assert_eq!(found.status.code(), Some(2), "{launch:?}");
+        let output = rayspin(&[["matrix-add", "--device", "cpu"].as_slice(), launch].concat(), f);
+        assert_eq!(output.status.code(), Some(2), "{launch:?}");
     }
     benchmark(&["--config", "threads=64"], &["--config", "one variant"]);
     benchmark(&["--variant", "simd", "--config", "threads=64"], &["--config of simd", "threads=64"]);

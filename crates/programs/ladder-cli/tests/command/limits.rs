@@ -51,10 +51,10 @@ const LADDERS: [(&str, &str, Option<&str>); 38] = [
 
 #[test]
 fn every_ladder_is_in_the_table() {
-    let all = rayspin_primitives::ladders().into_iter().chain(rayspin::kernels::ladders());
-    let mut all: Vec<_> = all.map(|ladder| ladder.about().name).collect();
-    all.sort_unstable();
-    assert_eq!(all, LADDERS.map(|(name, ..)| name));
+    let ladders = rayspin_primitives::ladders().into_iter().chain(rayspin::kernels::ladders());
+    let mut names: Vec<_> = ladders.map(|ladder| ladder.about().name).collect();
+    names.sort_unstable();
+    assert_eq!(names, LADDERS.map(|(name, ..)| name));
 }
 
 #[test]

@@ -53,9 +53,12 @@ fn a_report_without_a_gpu_is_of_the_compiler_and_the_emulator() {
 
     let both = run("sm_86,sm_120 --json -");
     let both: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
-    let of = |at: usize| &both["reports"][at]["processor"];
-    assert_eq!((&of(0)["architecture"], &of(1)["architecture"]), (&"sm_86".into(), &"sm_120".into()));
-    assert_eq!((&of(0)["multiprocessors"], &of(0)["threads"]), (&82.into(), &1536.into()));
+    let processor = |index: usize| &both["reports"][index]["processor"];
+    assert_eq!(
+        (&processor(0)["architecture"], &processor(1)["architecture"]),
+        (&"sm_86".into(), &"sm_120".into())
+    );
+    assert_eq!((&processor(0)["multiprocessors"], &processor(0)["threads"]), (&82.into(), &1536.into()));
 }
 
 #[test]

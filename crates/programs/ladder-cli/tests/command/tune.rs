@@ -70,10 +70,13 @@ fn what_was_measured_is_kept_taken_up_replayed_and_used() {
 #[test]
 fn without_time_the_default_is_timed_alone() {
     let folder = tempfile::tempdir().unwrap();
-    let (found, _) = json(&RUN.replace("--budget 20", "--budget 0"), folder.path());
+    let (document, _) = json(&RUN.replace("--budget 20", "--budget 0"), folder.path());
     assert_eq!(lines(folder.path()), 1);
-    assert_eq!(found[0]["seconds"], found[0]["default_seconds"]);
-    assert_eq!(found[0]["tried"].as_array().unwrap().iter().filter(|t| t["pruned"] == "budget").count(), 24);
+    assert_eq!(document[0]["seconds"], document[0]["default_seconds"]);
+    assert_eq!(
+        document[0]["tried"].as_array().unwrap().iter().filter(|t| t["pruned"] == "budget").count(),
+        24
+    );
 }
 
 #[test]
@@ -158,11 +161,12 @@ fn an_exhaustive_search_says_what_each_rule_leaves_out_and_what_that_loses() {
     let f = folder.path();
     let refused = published_space(&f.join("space.jsonl"));
     let run = "tune nudft-q --variant gpu-sfu --replay space.jsonl --exhaustive";
-    let (found, _) = json(&format!("{run} --json -"), f);
-    let one = &found[0];
+    let (document, _) = json(&format!("{run} --json -"), f);
+    let one = &document[0];
     assert_eq!(one["problem"], "64 x 64 x 64 x 2048 voxels and samples");
     let tried = one["tried"].as_array().unwrap();
-    let count = |of: &dyn Fn(&serde_json::Value) -> bool| tried.iter().filter(|t| of(t)).count();
+    let count =
+        |is_counted: &dyn Fn(&serde_json::Value) -> bool| tried.iter().filter(|t| is_counted(t)).count();
     assert_eq!(tried.len(), 175);
     assert_eq!(count(&|t| t["trial"]["failed"].is_string()), refused);
     // What the metrics keep: 16 turns at once and the longest launches, by 64, 128 and 256 threads.

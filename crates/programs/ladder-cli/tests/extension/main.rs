@@ -216,9 +216,9 @@ fn their_sources_are_among_the_programs() {
 #[test]
 fn they_conform() {
     for device in rayspin_emu::devices().unwrap() {
-        let found = Conformance::default().check(&own(), &device);
-        assert!(found.wrong.is_empty(), "{}", found.wrong.join("\n"));
-        let coverage: String = found.coverage.iter().map(|(_, coverage)| coverage.to_string()).collect();
+        let conformed = Conformance::default().check(&own(), &device);
+        assert!(conformed.wrong.is_empty(), "{}", conformed.wrong.join("\n"));
+        let coverage: String = conformed.coverage.iter().map(|(_, coverage)| coverage.to_string()).collect();
         let rows = match device.kind() {
             BackendKind::Cpu => ["cpu-backwards", "cpu-plain"],
             BackendKind::Cuda => ["gpu-stride", "gpu-thread-each"],
@@ -248,8 +248,8 @@ fn wrong_results_are_found() {
         first(problem).beside("cpu-wrong", BackendKind::Cpu, "all but the last", |_, arrays| {
             let (inputs, mut outputs) = arrays.arrays::<f32, f32>()?;
             let (a, b) = (inputs[0].cpu(), inputs[1].cpu());
-            for at in 1..a.len() {
-                outputs[0].cpu_mut()[at - 1] = a[at - 1] + b[at - 1];
+            for index in 1..a.len() {
+                outputs[0].cpu_mut()[index - 1] = a[index - 1] + b[index - 1];
             }
             Ok(())
         })
@@ -259,17 +259,17 @@ fn wrong_results_are_found() {
             arrays.arrays::<u8, f32>().map(|_| ())
         })
     };
-    let found = wrong(difference);
-    holds(&found.join("\n"), &["matrix-add: gpu-wrong on 1 x 1 f32: error 1", "gpu-wrong from the host"]);
-    let found = wrong(short);
+    let lines = wrong(difference);
+    holds(&lines.join("\n"), &["matrix-add: gpu-wrong on 1 x 1 f32: error 1", "gpu-wrong from the host"]);
+    let lines = wrong(short);
     holds(
-        &found.join("\n"),
+        &lines.join("\n"),
         &["matrix-add: cpu-wrong on 1 x 1 f32: error 1", "cpu-wrong on 100 x 129 f32: error"],
     );
-    let found = wrong(fails);
-    holds(&found.join("\n"), &["cpu-wrong on 1 x 1 f32: array of a variant: expected u8"]);
+    let lines = wrong(fails);
+    holds(&lines.join("\n"), &["cpu-wrong on 1 x 1 f32: array of a variant: expected u8"]);
     // Nothing else is wrong.
-    assert!(found.iter().all(|line| line.contains("cpu-wrong")), "{found:?}");
+    assert!(lines.iter().all(|line| line.contains("cpu-wrong")), "{lines:?}");
 }
 
 #[test]
@@ -280,16 +280,16 @@ fn wrong_rows_are_found() {
         kernel("gpu-wrong", &STRIDE, problem).forms(minus)
     };
     for row in [unnamed as fn(&Problem) -> Row<MatrixAdd>, another] {
-        let found = wrong(row);
+        let lines = wrong(row);
         let told = "matrix-add: gpu-wrong launches matrix_add_stride with [], which is none of the forms that it names";
-        assert!(!found.is_empty() && found.iter().all(|line| line == told), "{found:?}");
+        assert!(!lines.is_empty() && lines.iter().all(|line| line == told), "{lines:?}");
     }
     let twice = |problem: &Problem| Variant { name: "scalar", ..backwards(problem) };
     holds(&wrong(twice).join("\n"), &["matrix-add: two variants are called scalar"]);
     let never =
         |problem: &Problem| Variant { name: "cpu-never", ..first(problem) }.refuses(|_| Some("no".into()));
-    let found = wrong(never).join("\n");
-    holds(&found, &["matrix-add: cpu-never refuses every problem on ", "no"]);
+    let text = wrong(never).join("\n");
+    holds(&text, &["matrix-add: cpu-never refuses every problem on ", "no"]);
     let kept = |problem: &Problem| {
         let scalar = first(problem);
         let run = Runnable::new(move |config, data| scalar.implementation.launch(config, data));

@@ -10,7 +10,7 @@ use rayspin_emu::How;
 use serde_json::{Value, json as value};
 
 use super::super::csv::quoted;
-use super::{Found, VariantTimes};
+use super::{LadderOutcome, VariantTimes};
 
 const AS_WRITTEN: &str = "as written only";
 
@@ -34,14 +34,14 @@ fn parts(kernels: &BTreeMap<String, How>) -> String {
 }
 
 /// The CUDA variants of a ladder, both ways.
-pub(super) fn variants(found: &Found) -> Table {
-    let native = match &found.native {
+pub(super) fn variants(outcome: &LadderOutcome) -> Table {
+    let native = match &outcome.native {
         Some((name, seconds)) => {
             format!("native Rust {name}: {}", number::seconds(*seconds))
         }
         None => "no variant in Rust".to_owned(),
     };
-    let caption = format!("{}: {}, CUDA sources on the CPU ({native})", found.ladder, found.problem);
+    let caption = format!("{}: {}, CUDA sources on the CPU ({native})", outcome.ladder, outcome.problem);
     let mut columns = vec![
         Column::text("CUDA variant"),
         Column::number("As written").seconds().legend("each CUDA thread is a fibre"),
@@ -54,13 +54,13 @@ pub(super) fn variants(found: &Found) -> Table {
         Column::text("Kernels as loops")
             .legend("how many kernels are loops, and the most loops of one; the others run as written"),
     ];
-    if found.gpu {
+    if outcome.gpu {
         columns.push(Column::number("GPU").seconds());
     }
     columns.push(Column::number("Error").significant(2));
-    let native = found.native.as_ref().map(|(_, seconds)| *seconds);
+    let native = outcome.native.as_ref().map(|(_, seconds)| *seconds);
     let mut table = Table::new(caption, columns);
-    for variant in &found.variants {
+    for variant in &outcome.variants {
         let mut row: Vec<Cell> = vec![
             variant.name.as_str().into(),
             variant.written.into(),
@@ -70,11 +70,11 @@ pub(super) fn variants(found: &Found) -> Table {
             match [looped(&variant.kernels), variant.kernels.len()] {
                 [_, 0] => "not run".into(),
                 [0, _] => AS_WRITTEN.into(),
-                [whole, all] if whole == all => format!("all, {}", parts(&variant.kernels)).into(),
-                [whole, all] => format!("{whole} of {all}, {}", parts(&variant.kernels)).into(),
+                [whole, total] if whole == total => format!("all, {}", parts(&variant.kernels)).into(),
+                [whole, total] => format!("{whole} of {total}, {}", parts(&variant.kernels)).into(),
             },
         ];
-        if found.gpu {
+        if outcome.gpu {
             row.push(variant.gpu.into());
         }
         row.push(variant.error.into());
@@ -88,9 +88,9 @@ fn ratio(above: Option<f64>, below: Option<f64>) -> Option<f64> {
 }
 
 /// The best of each processor, beside the published table.
-pub(super) fn summary(about: &About, all: &[Found]) -> Table {
-    let published = all.iter().any(|found| found.published.iter().any(Option::is_some));
-    let gpu = all.iter().any(|found| found.gpu);
+pub(super) fn summary(about: &About, outcomes: &[LadderOutcome]) -> Table {
+    let published = outcomes.iter().any(|outcome| outcome.published.iter().any(Option::is_some));
+    let gpu = outcomes.iter().any(|outcome| outcome.gpu);
     let caption = format!(
         "One source, two processors: the best variant of each on {}; small problems, as fibres are slow: times predict no \
          GPU; MCUDA counts variants whose kernels are all loops",
@@ -118,20 +118,20 @@ pub(super) fn summary(about: &About, all: &[Found]) -> Table {
     }
     let mut table = Table::new(caption, columns);
     let mut seen = Vec::new();
-    for found in all {
+    for outcome in outcomes {
         // Further problems of a ladder are for variants that do not take its first.
-        if seen.contains(&found.ladder) {
+        if seen.contains(&outcome.ladder) {
             continue;
         }
-        seen.push(found.ladder);
-        let best = |of: &dyn Fn(&VariantTimes) -> Option<f64>| {
-            found.variants.iter().filter_map(of).min_by(f64::total_cmp)
+        seen.push(outcome.ladder);
+        let best = |seconds: &dyn Fn(&VariantTimes) -> Option<f64>| {
+            outcome.variants.iter().filter_map(seconds).min_by(f64::total_cmp)
         };
         let loops =
             best(&|variant| variant.loops.filter(|_| looped(&variant.kernels) == variant.kernels.len()));
-        let native = found.native.as_ref().map(|(_, seconds)| *seconds);
+        let native = outcome.native.as_ref().map(|(_, seconds)| *seconds);
         let mut row: Vec<Cell> = vec![
-            found.ladder.into(),
+            outcome.ladder.into(),
             native.into(),
             best(&|variant| variant.written).into(),
             loops.into(),
@@ -141,7 +141,7 @@ pub(super) fn summary(about: &About, all: &[Found]) -> Table {
             row.push(best(&|variant| variant.gpu).into());
         }
         if published {
-            row.extend(found.published.map(Cell::from));
+            row.extend(outcome.published.map(Cell::from));
         }
         table.push(row);
     }
@@ -149,14 +149,14 @@ pub(super) fn summary(about: &About, all: &[Found]) -> Table {
 }
 
 /// Why variants did not run, and why kernels are no loops.
-pub(super) fn reasons(found: &Found) -> Vec<String> {
-    let of = |variant: &VariantTimes| format!("{} of {}", variant.name, found.ladder);
+pub(super) fn reasons(outcome: &LadderOutcome) -> Vec<String> {
+    let label = |variant: &VariantTimes| format!("{} of {}", variant.name, outcome.ladder);
     let mut lines = Vec::new();
-    for variant in &found.variants {
-        lines.extend(variant.why.iter().map(|why| format!("{}: {why}", of(variant))));
+    for variant in &outcome.variants {
+        lines.extend(variant.why.iter().map(|why| format!("{}: {why}", label(variant))));
         for (kernel, how) in &variant.kernels {
             if let How::Written(why) = how {
-                lines.push(format!("{}: {kernel} runs as written: {why}", of(variant)));
+                lines.push(format!("{}: {kernel} runs as written: {why}", label(variant)));
             }
         }
     }
@@ -167,7 +167,7 @@ pub(super) fn reasons(found: &Found) -> Vec<String> {
 /// What the JSON file of an emulated run says that it is.
 pub(in crate::ladder) const FORMAT: &str = "rayspin-emulation";
 
-pub(super) fn json(about: &About, all: &[Found]) -> anyhow::Result<String> {
+pub(super) fn json(about: &About, outcomes: &[LadderOutcome]) -> anyhow::Result<String> {
     let kernel = |(name, how): (&String, &How)| match how {
         How::Loops(loops) => value!({ "kernel": name, "loops": loops, "as_written_because": null }),
         How::Written(why) => value!({ "kernel": name, "loops": null, "as_written_because": why }),
@@ -183,11 +183,11 @@ pub(super) fn json(about: &About, all: &[Found]) -> anyhow::Result<String> {
             "why": variant.why,
         })
     };
-    let ladder = |found: &Found| {
+    let ladder = |outcome: &LadderOutcome| {
         let native =
-            found.native.as_ref().map(|(name, seconds)| value!({ "variant": name, "seconds": seconds }));
-        let [c, cuda_on_cpu, cuda_on_gpu] = found.published;
-        let published = found.published.iter().any(Option::is_some).then(|| {
+            outcome.native.as_ref().map(|(name, seconds)| value!({ "variant": name, "seconds": seconds }));
+        let [c, cuda_on_cpu, cuda_on_gpu] = outcome.published;
+        let published = outcome.published.iter().any(Option::is_some).then(|| {
             value!({
                 "document": documents::APPLICATION_DEVELOPMENT,
                 "c_on_cpu_seconds": c,
@@ -196,10 +196,10 @@ pub(super) fn json(about: &About, all: &[Found]) -> anyhow::Result<String> {
             })
         });
         value!({
-            "ladder": found.ladder,
-            "problem": found.problem,
+            "ladder": outcome.ladder,
+            "problem": outcome.problem,
             "rust": native,
-            "variants": found.variants.iter().map(variant).collect::<Vec<Value>>(),
+            "variants": outcome.variants.iter().map(variant).collect::<Vec<Value>>(),
             "published": published,
         })
     };
@@ -209,7 +209,7 @@ pub(super) fn json(about: &About, all: &[Found]) -> anyhow::Result<String> {
         "rayspin": env!("CARGO_PKG_VERSION"),
         "cpu": about.cpu,
         "cpu_threads": about.threads,
-        "ladders": all.iter().map(ladder).collect::<Vec<Value>>(),
+        "ladders": outcomes.iter().map(ladder).collect::<Vec<Value>>(),
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
@@ -218,19 +218,19 @@ const HEAD: &str = "ladder,problem,variant,as_written_seconds,as_loops_seconds,r
                     kernels_as_loops,why";
 
 /// A line for each variant.
-pub(super) fn csv(all: &[Found]) -> String {
+pub(super) fn csv(outcomes: &[LadderOutcome]) -> String {
     let mut text = format!("{HEAD}\n");
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    for found in all {
-        for variant in &found.variants {
+    for outcome in outcomes {
+        for variant in &outcome.variants {
             let fields = [
-                found.ladder.to_owned(),
-                found.problem.clone(),
+                outcome.ladder.to_owned(),
+                outcome.problem.clone(),
                 variant.name.clone(),
                 number(variant.written),
                 number(variant.loops),
-                found.native.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
-                number(found.native.as_ref().map(|(_, seconds)| *seconds)),
+                outcome.native.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
+                number(outcome.native.as_ref().map(|(_, seconds)| *seconds)),
                 number(variant.gpu),
                 number(variant.error),
                 variant.kernels.len().to_string(),
@@ -245,35 +245,36 @@ pub(super) fn csv(all: &[Found]) -> String {
 }
 
 /// The tables and the times as a page.
-pub(super) fn page(about: &About, all: &[Found]) -> Page {
+pub(super) fn page(about: &About, outcomes: &[LadderOutcome]) -> Page {
     let lead = format!(
         "CUDA sources on a CPU: {}. Every result was checked against a plain oracle. Rayspin {}.",
         about.cpu,
         env!("CARGO_PKG_VERSION")
     );
     let page = Page::new("CUDA sources on a CPU", lead)
-        .section(Section::new("Best of each ladder").table(summary(about, all)));
-    all.iter().fold(page, |page, found| {
-        let mut section = Section::new(format!("{}: {}", found.ladder, found.problem)).table(variants(found));
-        let reasons = reasons(found);
+        .section(Section::new("Best of each ladder").table(summary(about, outcomes)));
+    outcomes.iter().fold(page, |page, outcome| {
+        let mut section =
+            Section::new(format!("{}: {}", outcome.ladder, outcome.problem)).table(variants(outcome));
+        let reasons = reasons(outcome);
         if !reasons.is_empty() {
             section = section.list(reasons);
         }
-        page.section(section.bars(times(found)))
+        page.section(section.bars(times(outcome)))
     })
 }
 
 /// Times of each variant on one axis, the best in Rust first.
-fn times(found: &Found) -> BarChart {
+fn times(outcome: &LadderOutcome) -> BarChart {
     let mut chart = BarChart::new("Time of a run", "Logarithmic: shorter is faster.");
     let mut bar = |name: String, seconds: Option<f64>| {
         let Some(value) = seconds else { return };
         chart.bars.push(Bar { name, value, text: number::seconds(value), mark: None });
     };
-    if let Some((name, seconds)) = &found.native {
+    if let Some((name, seconds)) = &outcome.native {
         bar(format!("{name} in Rust"), Some(*seconds));
     }
-    for variant in &found.variants {
+    for variant in &outcome.variants {
         bar(format!("{} as written", variant.name), variant.written);
         bar(format!("{} as loops", variant.name), variant.loops);
         bar(format!("{} on the GPU", variant.name), variant.gpu);

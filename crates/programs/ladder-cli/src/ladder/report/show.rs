@@ -19,21 +19,21 @@ pub(super) fn text(part: &Part, width: Width) -> String {
         let _ = writeln!(text, "{}: {note}", noted(part, note).join(", "));
     }
     for why in distinct(part.left_out.iter().map(|(_, why)| why)) {
-        let of = part.left_out.iter().filter(|(_, other)| other == why).map(|(variant, _)| *variant);
-        let _ = writeln!(text, "left out: {}: {why}", of.collect::<Vec<_>>().join(", "));
+        let variants = part.left_out.iter().filter(|(_, other)| other == why).map(|(variant, _)| *variant);
+        let _ = writeln!(text, "left out: {}: {why}", variants.collect::<Vec<_>>().join(", "));
     }
     text
 }
 
 /// Each text once, in the order of the first of each.
 fn distinct<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
-    let mut found: Vec<&String> = Vec::new();
+    let mut unique: Vec<&String> = Vec::new();
     for text in texts {
-        if !found.contains(&text) {
-            found.push(text);
+        if !unique.contains(&text) {
+            unique.push(text);
         }
     }
-    found
+    unique
 }
 
 /// The variants that have a note, and, where not all launches of a variant have it, the launches.
@@ -231,8 +231,8 @@ mod tests {
         Processor {
             architecture: limits.name(),
             capability,
-            card: limits.card.to_owned(),
-            multiprocessors: limits.multiprocessors,
+            card: limits.card.name.to_owned(),
+            multiprocessors: limits.card.multiprocessors,
             threads: limits.threads,
             emulated: true,
             stated: 132,
