@@ -219,7 +219,7 @@ fn names_of_bids_tell_echoes_parts_and_directions() {
     let with = |more: &str, texts: &[&str]| {
         refused(&command(&format!("{grid} --bids {more}")), f, texts);
     };
-    with("-o x.npy", &["names of BIDS", ".nii.gz"]);
+    with("-o x.npy", &["names of BIDS for NumPy"]);
     with("-o sub-1_echo-1_x.nii", &["no entity echo, part or chunk"]);
     with("-o x.nii --repetition 0 --contrast 0 -m cartesian --combine none", &["--bids", "coil images"]);
     // A sidecar takes no other file's place.
