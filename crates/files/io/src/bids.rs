@@ -39,7 +39,8 @@ impl BidsFile {
 }
 
 /// The files of an image of these volumes, one for each contrast, part and stack of slices. The entities
-/// `echo-1`, `part-mag` and `chunk-1` enter the name where there are several; `part` enters phases always, and
+/// `echo-1`, `part-mag` and `chunk-1` enter the name where there are several; `part` enters phases always,
+/// and
 /// `echo` echoes after the first.
 ///
 /// Errors: a name of another format than NIfTI; parts that BIDS has not.

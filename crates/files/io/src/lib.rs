@@ -36,6 +36,7 @@ mod opening;
 pub mod png;
 mod projections;
 mod projections_file;
+pub mod pulseq;
 mod raw;
 mod raw_image;
 pub mod rtk;

@@ -139,9 +139,9 @@ impl Reconstruction {
         stacks_of(py, &self.stacks)
     }
 
-    /// The volumes along the first axis of `image`, in order: a dictionary each with the scan's counters "set",
-    /// "cardiac_phase", "repetition" and "contrast". With `window` the repetitions count the windows. The list
-    /// is empty for coefficients of a basis and for coil images.
+    /// The volumes along the first axis of `image`, in order: a dictionary each with the scan's counters
+    /// "set", "cardiac_phase", "repetition" and "contrast". With `window` the repetitions count the windows.
+    /// The list is empty for coefficients of a basis and for coil images.
     #[getter]
     fn volumes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let volume = |label: &Label| {

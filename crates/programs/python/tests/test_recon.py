@@ -1,6 +1,7 @@
 """Scans, reconstructions and the command, in a process that has NumPy only."""
 
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -293,10 +294,32 @@ def test_slices_repetitions_and_readouts_are_chosen_as_by_the_command(folder, se
     expected = by_command(folder, "several.h5 -m cartesian --slice 1 --repetition 3 --readouts 4-17")
     np.testing.assert_array_equal(one, expected)
     assert one.shape == (1, 20, 24)
-    for name in ("contrast", "cardiac_phase", "set", "encoding"):
+    for name in ("contrasts", "cardiac_phases", "sets", "encoding"):
         np.testing.assert_array_equal(rayspin.recon(several, "cg-sense", iterations=3, device="cpu", **{name: 0}).image, whole)
         with pytest.raises(ValueError, match="expected 0, found 1"):
             rayspin.recon(several, device="cpu", **{name: 1})
+
+
+def test_contrasts_and_cardiac_phases_are_volumes(several, tmp_path):
+    kspace = several.arrays()[0].reshape(4, -1, 20, 24)[:, 0]  # [coil, y, x]
+    factors = 1 + np.arange(6).reshape(2, 3)  # [cardiac phase, contrast]
+    dims = [24, 20, 1, 4, 1, 3, 1, 1, 1, 1, 1, 2]
+    array = np.einsum("cyx,pe->pecyx", kspace, factors).astype(np.complex64)
+    array.tofile(tmp_path / "k.cfl")
+    (tmp_path / "k.hdr").write_text("# Dimensions\n" + " ".join(map(str, dims + [1] * 4)) + "\n")
+    scan = rayspin.read_scan(tmp_path / "k.cfl")
+    one = rayspin.recon(scan, "cartesian", device="cpu", contrasts=0, cardiac_phases=0)
+    found = rayspin.recon(scan, "cartesian", device="cpu")
+    assert found.image.shape == (6, 1, 20, 24) and one.image.shape == (1, 20, 24)
+    np.testing.assert_allclose(found.image, factors.reshape(6, 1, 1, 1) * one.image, rtol=1e-4, atol=1e-6)
+    counters = [(volume["cardiac_phase"], volume["contrast"]) for volume in found.volumes]
+    assert counters == [(phase, echo) for phase in range(2) for echo in range(3)]
+    again = pickle.loads(pickle.dumps(found))
+    assert again.volumes == found.volumes
+    found.save(tmp_path / "i.npy")
+    assert np.load(tmp_path / "i.npy").shape == (2, 3, 1, 20, 24)
+    some = rayspin.recon(scan, "cartesian", device="cpu", contrasts=[0, 2], cardiac_phases=1)
+    np.testing.assert_array_equal(some.image, found.image[[3, 5]])
 
 
 @pytest.mark.parametrize(
@@ -308,7 +331,7 @@ def test_slices_repetitions_and_readouts_are_chosen_as_by_the_command(folder, se
         ({"repetitions": [0, -2]}, ValueError, "repetitions: expected a whole number from 0, found -2"),
         ({"repetitions": "1-2"}, TypeError, "repetitions: expected a whole number, or several"),
         ({"repetitions": 1.5}, TypeError, "repetitions: expected a whole number, or several"),
-        ({"contrast": 70000}, ValueError, "contrast: expected a number up to 65535"),
+        ({"contrasts": 70000}, ValueError, "contrasts: expected 0, found 70000"),
         ({"map_crop": 0.5, "sensitivities": "walsh"}, ValueError, 'map_crop: expected sensitivities="espirit"'),
         ({"sensitivities": "caldir"}, ValueError, "sensitivities: expected walsh or espirit"),
         ({"calibration": 8, "method": "cartesian"}, ValueError, "calibration: expected a run that estimates"),
@@ -338,7 +361,7 @@ def test_arrays_of_one_image_have_nothing_to_choose(several):
     for given, said in [
         ({"slices": 0}, "slices: expected a scan with counters"),
         ({"readouts": [1]}, "readouts: expected a scan with readouts"),
-        ({"contrast": 0}, "contrast: expected a scan with counters"),
+        ({"contrasts": 0}, "contrasts: expected a scan with counters"),
         ({"window": 4}, "window: expected a scan with readouts"),
     ]:
         with pytest.raises(ValueError, match=f"^{said}"):

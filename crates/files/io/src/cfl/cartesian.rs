@@ -119,8 +119,9 @@ impl Layout {
         Self { frames, ..self }
     }
 
-    /// The same axes for the volumes of a scan, as the labels of their slices 0: contrasts along TE, repetitions
-    /// along TIME, cardiac phases along TIME2, sets along BATCH. Volumes that are no full grid go along TIME.
+    /// The same axes for the volumes of a scan, as the labels of their slices 0: contrasts along TE,
+    /// repetitions along TIME, cardiac phases along TIME2, sets along BATCH. Volumes that are no full grid go
+    /// along TIME.
     pub fn with_volumes(self, volumes: &[Label]) -> Self {
         let mut frames = Self::default().frames;
         for (name, values) in varying(volumes) {

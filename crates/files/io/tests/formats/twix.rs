@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rayspin_core::Monitor;
+use rayspin_io::pulseq::Sequence;
 use rayspin_io::{ScanFile, ScanOptions, detect, open_scan, read_scan};
 use rayspin_scan::mri::{Flags, Scan, TrajectoryKind};
 
@@ -147,5 +148,76 @@ fn protocols_tell_what_was_scanned() {
         assert_eq!(header.model.as_deref(), Some("MAGNETOM Cima.X"));
         assert_eq!((header.encodings[0].encoded.matrix, header.coils), ([128, 128, 1], Some(2)));
         assert_eq!(reader.heads().len(), 128);
+    }
+}
+
+/// Numbers of pypulseq 1.5.0 (`calculate_kspace`): Σ k cos(n/100) over all samples n, and the largest |k|
+/// along each axis, in cycles/m.
+const SEQUENCES: [(&str, usize, [f64; 3], [f64; 3]); 6] = [
+    ("02_03_ro_dur_1200_pe0", 3600, [-418.4121483, 0.0, -0.1775035386], [134.091455, 0.0, 0.0018]),
+    ("04_03_basic_epi_96x96_pe0", 9216, [-1590.630005, 0.0, -0.1551304137], [215.90954, 0.0, 0.0018]),
+    (
+        "04_03_basic_epi_96x96_peminus",
+        9216,
+        [-1590.630005, -19871.90404, -0.1551304137],
+        [215.90954, 218.18128, 0.0018],
+    ),
+    (
+        "04_03_basic_epi_96x96_peplus",
+        9216,
+        [-1590.630005, 19871.90404, -0.1551304137],
+        [215.90954, 218.18128, 0.0018],
+    ),
+    (
+        "04_03_ramp_sampling_epi_96x96_pe0",
+        13056,
+        [-4729.953557, 0.0, 0.05874259569],
+        [217.3872981, 0.0, 0.0006],
+    ),
+    (
+        "04_03_ramp_sampling_epi_96x96_peplus",
+        13056,
+        [-4729.953557, 22032.60192, 0.05874259569],
+        [217.3872981, 218.18115, 0.0006],
+    ),
+];
+
+#[test]
+fn sequences_of_real_scans_lie_where_pypulseq_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, samples, weighted, largest) in SEQUENCES {
+        let files = ["dat", "seq"].map(|end| unpacked(&format!("mri/twix/{name}.{end}.xz"), folder.path()));
+        let [Some(scan), Some(sequence)] = files else { return };
+        let sequence = Sequence::read(&sequence).unwrap();
+        let (mut sums, mut most, mut number) = ([0.0; 3], [0.0f64; 3], 0);
+        for place in sequence.readouts().iter().flat_map(|readout| readout.rows()) {
+            let weight = (f64::from(number) * 0.01).cos();
+            for axis in 0..3 {
+                sums[axis] += weight * place[axis];
+                most[axis] = most[axis].max(place[axis].abs());
+            }
+            number += 1;
+        }
+        assert_eq!(number as usize, samples, "{name}");
+        for axis in 0..3 {
+            let (sum, wanted) = (sums[axis], weighted[axis]);
+            assert!((sum - wanted).abs() < 1e-4 * (1.0 + wanted.abs()), "{name} {axis}: {sum}, {wanted}");
+            assert!((most[axis] - largest[axis]).abs() < 1e-5, "{name} {axis}: {}", most[axis]);
+        }
+        // The scan that it made has as many readouts and samples; another scan is refused.
+        let reader = open_scan(&scan, &Monitor::silent()).unwrap();
+        let placed = sequence.place_reader(reader).unwrap();
+        assert!(placed.heads().iter().all(|head| head.trajectory));
+        let matrix = placed.header().encodings[0].recon.matrix;
+        assert!(
+            name.starts_with("02") || name.ends_with("pe0") || matrix == [96, 96, 1],
+            "{name}: {matrix:?}"
+        );
+    }
+    let (scan, other) = ("mri/twix/epi_ve11.dat.xz", "mri/twix/02_03_ro_dur_1200_pe0.seq.xz");
+    if let [Some(scan), Some(other)] = [scan, other].map(|name| unpacked(name, folder.path())) {
+        let reader = open_scan(&scan, &Monitor::silent()).unwrap();
+        let refused = Sequence::read(other).unwrap().place_reader(reader).err().unwrap().to_string();
+        assert!(refused.contains("ADC events: expected 83") && refused.contains("found 60"), "{refused}");
     }
 }

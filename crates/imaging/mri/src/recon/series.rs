@@ -13,8 +13,8 @@ use crate::scan::{
     Frame, FrameIndex, FrameOptions, Label, LabelCounter, Scan, SeriesFrames, Window, grid_of,
 };
 
-/// Which images of a scan are reconstructed. All images of an encoding are taken unless some are named; with a
-/// window, the first contrast, cardiac phase and set unless one is named.
+/// Which images of a scan are reconstructed. All images of an encoding are taken unless some are named; with
+/// a window, the first contrast, cardiac phase and set unless one is named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Encoding; the first that holds images when absent.
@@ -38,8 +38,9 @@ pub struct Selection {
 #[derive(Debug, Clone)]
 pub struct ScanImage {
     /// `[z, y, x]`, or `[volume, z, y, x]` when there are several, in the order of the labels; coil images
-    /// that are not combined are `[coil, z, y, x]`. Over a temporal basis the volumes are its coefficients, in
-    /// the order of its columns. Slices that no single geometry describes are several [stacks](Image::stacks).
+    /// that are not combined are `[coil, z, y, x]`. Over a temporal basis the volumes are its coefficients,
+    /// in the order of its columns. Slices that no single geometry describes are several
+    /// [stacks](Image::stacks).
     pub image: Image,
     /// One entry a frame that was solved for iteratively.
     pub solves: Vec<Solve>,
@@ -57,8 +58,8 @@ pub struct ScanImage {
 }
 
 /// Reconstructs the selected images of a scan, one frame after another; plans are reused while the trajectory
-/// stays the same. Where each of several volumes has too few samples for maps of its own ([`MAPS_SAMPLES`](crate::scan::MAPS_SAMPLES)), the maps for all come from the first readouts of a
-/// slice.
+/// stays the same. Where each of several volumes has too few samples for maps of its own
+/// ([`MAPS_SAMPLES`](crate::scan::MAPS_SAMPLES)), the maps for all come from the first readouts of a slice.
 ///
 /// Errors: an option out of range; a selection that the scan does not hold; volumes with different
 /// slices; whatever assembling or reconstructing a frame refuses.

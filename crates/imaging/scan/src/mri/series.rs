@@ -215,7 +215,8 @@ impl Series {
         self.slices
     }
 
-    /// Whether the volumes differ in one counter alone that is a time: repetitions, windows or cardiac phases.
+    /// Whether the volumes differ in one counter alone that is a time: repetitions, windows or cardiac
+    /// phases.
     pub fn in_time(&self) -> bool {
         let labels: Vec<Label> = self.labels().collect();
         in_time(&labels)
@@ -306,8 +307,8 @@ impl Series {
         frames.flat_map(of_frame).collect()
     }
 
-    /// Mean distance in time from one repetition or cardiac phase to the next, in the ticks of the time stamps;
-    /// none where these do not rise, and where not one of the two counters alone varies.
+    /// Mean distance in time from one repetition or cardiac phase to the next, in the ticks of the time
+    /// stamps; none where these do not rise, and where not one of the two counters alone varies.
     pub fn ticks(&self) -> Option<f64> {
         let labels: Vec<Label> = self.labels().collect();
         let mut times = varying(&labels).into_iter().filter(|(name, _)| TIMES.contains(name));

@@ -256,8 +256,9 @@ pub(crate) fn say_made(line: String) {
     atomic::once_named(move || say!("{line}"));
 }
 
-/// Writes an image in the format of the name; a volume's picture is a montage. `values` is the part of complex
-/// numbers that is written; the format decides when it is absent. The numbers are no Hounsfield units.
+/// Writes an image in the format of the name; a volume's picture is a montage. `values` is the part of
+/// complex numbers that is written; the format decides when it is absent. The numbers are no Hounsfield
+/// units.
 pub(crate) fn write_image<T: io::Pixel>(
     path: &Path,
     image: &Image<T>,

@@ -1,5 +1,5 @@
-//! All images of a scan in one run: sets, cardiac phases, repetitions and contrasts. Every volume has a factor
-//! of its own, which shows where it went.
+//! All images of a scan in one run: sets, cardiac phases, repetitions and contrasts. Every volume has a
+//! factor of its own, which shows where it went.
 
 use std::path::Path;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rayspin_core::Monitor;
 use rayspin_device::cpu;
 use rayspin_io::SeriesSource;
+use rayspin_io::pulseq::Sequence;
 use rayspin_io::{self as io, ScanReader, open_scan};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan as core;
@@ -28,6 +29,15 @@ impl Request {
     }
 }
 
+/// Opens a scan with a header, whose samples lie where its sequence puts them, if that is given.
+pub(super) fn open(path: &Path, request: &Request, monitor: &Monitor<'_>) -> Result<Box<dyn ScanReader>> {
+    let reader = open_scan(path, monitor)?;
+    match &request.sequence {
+        Some(file) => Ok(Sequence::read(file)?.place_reader(reader)?),
+        None => Ok(reader),
+    }
+}
+
 /// How a scan is read.
 pub(super) struct Reading<'a> {
     pub(super) request: &'a Request,
@@ -43,7 +53,14 @@ pub(super) struct Reading<'a> {
 pub(super) fn read(reading: &Reading<'_>, monitor: &Monitor<'_>) -> Result<(Source, Shape)> {
     match &reading.request.input {
         Input::File(path) => read_file(path, reading, monitor),
-        Input::Scan(scan) => Ok(of_scan(scan, reading.request)?),
+        Input::Scan(scan) => match &reading.request.sequence {
+            Some(file) => {
+                let mut placed = Scan::clone(scan);
+                Sequence::read(file)?.place(&mut placed)?;
+                Ok(of_scan(&Arc::new(placed), reading.request)?)
+            }
+            None => Ok(of_scan(scan, reading.request)?),
+        },
         Input::Image(array) => {
             let shape = Shape { frames: 1, coils: array.frame.coils(), ..Shape::default() };
             Ok((Source::Frame(array.clone()), shape))
@@ -221,11 +238,12 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
 pub(super) fn read_part(
     path: &Path,
     label: Label,
-    options: &FrameOptions,
+    request: &Request,
     notes: &mut Vec<String>,
     monitor: &Monitor<'_>,
 ) -> Result<Frame> {
-    let frame = source_of(open_scan(path, monitor)?, label, options)?.image(0, notes, monitor)?;
+    let reader = open(path, request, monitor)?;
+    let frame = source_of(reader, label, &request.frames)?.image(0, notes, monitor)?;
     cpu::trim_memory();
     Ok(frame)
 }

@@ -74,6 +74,8 @@ pub struct Request {
     pub options: ReconOptions,
     /// How a file without a header is read.
     pub arrays: ScanOptions,
+    /// The Pulseq sequence that made the scan.
+    pub sequence: Option<PathBuf>,
     /// How images are put together.
     pub frames: FrameOptions,
     /// Which images.
@@ -117,6 +119,7 @@ impl Request {
             method: Asked::default(),
             options: ReconOptions::default(),
             arrays: ScanOptions::default(),
+            sequence: None,
             frames: FrameOptions::default(),
             selection: Selection::default(),
             maps: None,

@@ -259,7 +259,7 @@ fn reconstruct(
             let mut made = first(made, &labels);
             let mut read = |label, notes: &mut Vec<String>| match taken(&mut made, label, notes) {
                 Some(frame) => Ok(frame),
-                None => read_part(path, label, assembly, notes, monitor),
+                None => read_part(path, label, request, notes, monitor),
             };
             of_reader(device, frames, &mut read, options, monitor)
         }

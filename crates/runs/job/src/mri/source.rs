@@ -23,8 +23,8 @@ pub(super) enum Source {
         slices: Vec<u16>,
         only: Option<Box<Frame>>,
     },
-    /// Several volumes or windows of a scan in memory, of how many slices each, and another image of the slice
-    /// that is looked at.
+    /// Several volumes or windows of a scan in memory, of how many slices each, and another image of the
+    /// slice that is looked at.
     Series { scan: Arc<Scan>, volumes: Vec<Label>, slices: usize, another: Option<Box<Frame>> },
     /// A scan on disk, read image by image; the notes are the first image's.
     Parts { labels: Vec<Label>, slices: Vec<u16>, notes: Vec<String> },

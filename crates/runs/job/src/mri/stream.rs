@@ -8,7 +8,7 @@ use rayspin_core::Monitor;
 use rayspin_device::Device;
 use rayspin_io::SeriesSource;
 use rayspin_io::cfl::{Layout, dim};
-use rayspin_io::{ArraySource, ArrayWindows, ScanReader, SeriesWriter, open_scan};
+use rayspin_io::{ArraySource, ArrayWindows, ScanReader, SeriesWriter};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan::{Known, Streaming, assembling, of_stream};
 use rayspin_mri::recon::{Frames, ReconOptions, StreamEnd, StreamItem, Volume, reconstruct_stream};
@@ -16,6 +16,7 @@ use rayspin_mri::scan::{AcquisitionHead, Facts, Frame, Label, Series, in_time};
 use rayspin_run::{Budget, Endpoints, Plan};
 
 use super::frame_source::{FrameSource, another};
+use super::read;
 use super::request::Request;
 use super::source::{Made, Shape};
 use super::taken::Taken;
@@ -55,7 +56,7 @@ pub(super) fn open(
 ) -> Result<std::result::Result<(Stream, Shape), Box<dyn ScanReader>>> {
     let Request { frames, selection, input, .. } = request;
     let of_file = |error| input.error(error);
-    let reader = open_scan(path, monitor)?;
+    let reader = read::open(path, request, monitor)?;
     let places = reader.heads();
     let present: BTreeSet<Label> = places.iter().filter_map(AcquisitionHead::label).collect();
     if present.is_empty() {

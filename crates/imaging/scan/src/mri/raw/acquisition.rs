@@ -109,6 +109,11 @@ impl Flags {
         self.0 & other.0 != 0
     }
 
+    /// These flags but the others.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Both sets of flags.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

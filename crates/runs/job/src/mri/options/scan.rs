@@ -54,6 +54,20 @@ pub(super) const ROWS: &[Row] = &[
             (request.arrays.units, request.frames.units) = (Some(units), Some(units));
             Ok(())
         }),
+    Row::new(SCAN, "sequence", Kind::File, "Pulseq sequence (.seq) that made the scan: its samples lie where it puts them")
+        .remedies(&[(&["ADC events"], "`--sequence` takes the sequence that made this scan")])
+        .details(
+            "Versions 1.2 to 1.5. Field of view and matrix are the sequence's; `--matrix` sets another. A sequence whose ADC events \
+             are not as many as the scan's readouts is refused.",
+        )
+        .value("FILE")
+        .rare()
+        .needs(HEADER)
+        .recorded("sequence", |request| serde_json::json!(request.sequence))
+        .puts(|request, given| {
+            request.sequence = Some(given.file()?.to_owned());
+            Ok(())
+        }),
     Row::new(
         SCAN,
         "traj_fov",

@@ -1,0 +1,314 @@
+//! Pulseq sequences (`.seq`, versions 1.2 to 1.5): where the samples of a scan lie in k-space.
+//!
+//! ```text
+//! k(t) = ∫_{t_e}^{t} G(τ) dτ,   t_e the centre of the last excitation;   k → −k at the centre of a refocusing pulse
+//! ```
+//!
+//! G is the gradient in Hz/m, and k is in cycles/m. Sample i of a readout is taken at (i + ½) dwell after its
+//! delay. Before version 1.5 files do not state what a pulse is for: a flip angle up to 90° excites, a larger
+//! one refocuses. Inversion and saturation come before an excitation, so that they do not count.
+//!
+//! K. J. Layton et al., *Pulseq: a rapid and hardware-independent pulse sequence prototyping framework*, Magn
+//! Reson Med 77:1544, 2017; the format's specification (pulseq.github.io).
+
+mod kspace;
+mod parse;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use ndarray::Array2;
+use rayspin_core::{Monitor, TrajectoryUnits};
+use rayspin_scan::mri::{
+    Acquisition, AcquisitionHead, EncodedSpace, Flags, MAX_MATRIX, Scan, ScanHeader, SlicePlaces,
+    TrajectoryKind,
+};
+
+use crate::scan_reader::{Contents, ScanReader};
+use crate::{Error, Result, read_text};
+
+/// Cycles per field of view that a line of phase encoding is wide at most.
+const LINE: f64 = 1e-2;
+/// Cycles per field of view by which samples may lie beyond the edge of the matrix.
+const EDGE: f64 = 0.25;
+
+/// The readouts of a sequence.
+///
+/// ```
+/// use rayspin_io::pulseq::Sequence;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let file = folder.path().join("line.seq");
+/// // A block pulse, then a trapezoid whose flat top is sampled four times.
+/// std::fs::write(&file, "\
+/// [VERSION]\nmajor 1\nminor 4\nrevision 0\n[DEFINITIONS]\nFOV 0.2 0.2 0.005\n
+/// [BLOCKS]\n1 10 1 0 0 0 0 0\n2 60 0 1 0 0 1 0\n[RF]\n1 2500 1 2 0 0 0 0\n
+/// [TRAP]\n1 50000 100 400 100 0\n[ADC]\n1 4 100000 100 0 0\n
+/// [SHAPES]\nshape_id 1\nnum_samples 100\n1\n0\n0\n97\n\nshape_id 2\nnum_samples 100\n0\n0\n98\n")?;
+/// let sequence = Sequence::read(&file)?;
+/// let k = &sequence.readouts()[0]; // [sample, axis], cycles/m
+/// // The ramp has 50000 · 100e-6 / 2 = 2.5, and a sample more has 5.
+/// assert!((k[[0, 0]] - 5.0).abs() < 1e-9 && (k[[3, 0]] - 20.0).abs() < 1e-9);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    path: PathBuf,
+    readouts: Vec<Array2<f64>>,
+    fov_mm: Option<[f64; 3]>,
+}
+
+impl Sequence {
+    /// Reads a `.seq` file.
+    ///
+    /// Errors: a file that cannot be read, another format or version, events and shapes that are not there or
+    /// contradict themselves, an extension that changes gradients (rotations).
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = parse::Text::parse(path, &read_text(path)?)?;
+        let fov_mm = match text.numbers("FOV").as_deref() {
+            Some(&[x, y, z]) if [x, y, z].iter().all(|&metres| metres > 0.0) => {
+                Some([x, y, z].map(|m| 1e3 * m))
+            }
+            _ => None,
+        };
+        let readouts = kspace::Timeline::new(path, &text).readouts()?;
+        if readouts.is_empty() {
+            return Err(Error::field(path, "ADC events", "at least one", 0));
+        }
+        Ok(Self { path: path.to_owned(), readouts, fov_mm })
+    }
+
+    /// The places of the samples of each ADC event that is played, in order: `[sample, axis]`, cycles/m.
+    pub fn readouts(&self) -> &[Array2<f64>] {
+        &self.readouts
+    }
+
+    /// The field of view along x, y and z in mm, where the file defines it.
+    pub fn fov_mm(&self) -> Option<[f64; 3]> {
+        self.fov_mm
+    }
+
+    /// The trajectory of each of a scan's acquisitions, by what each is for and its samples; none of noise.
+    ///
+    /// Errors: other numbers of readouts or samples than the sequence has.
+    fn trajectories(&self, heads: &[(Flags, usize)]) -> Result<Vec<Option<Array2<f32>>>> {
+        let played = || heads.iter().filter(|(flags, _)| !flags.contains(Flags::NOISE));
+        let count = played().count();
+        if count != self.readouts.len() {
+            let expected = format!("{count}, one for each readout of the scan");
+            return Err(Error::field(&self.path, "ADC events", expected, self.readouts.len()));
+        }
+        for (number, ((_, samples), own)) in played().zip(&self.readouts).enumerate() {
+            if *samples != own.nrows() {
+                let field = format!("samples of ADC event {number}");
+                return Err(Error::field(
+                    &self.path,
+                    field,
+                    format!("{samples}, as the scan has"),
+                    own.nrows(),
+                ));
+            }
+        }
+        let dims = if self.is_flat() { 2 } else { 3 };
+        let mut own = self.readouts.iter();
+        let mut of = |flags: Flags| {
+            let places = if flags.contains(Flags::NOISE) { None } else { own.next() };
+            places.map(|places| places.slice(ndarray::s![.., ..dims]).mapv(|k| k as f32))
+        };
+        Ok(heads.iter().map(|(flags, _)| of(*flags)).collect())
+    }
+
+    /// Whether no sample lies above or below the plane z = 0: k is then smaller than a thousandth of its
+    /// extent along the others.
+    fn is_flat(&self) -> bool {
+        let extent = |axis: usize| {
+            let of =
+                |places: &Array2<f64>| places.column(axis).iter().fold(0.0, |most: f64, k| most.max(k.abs()));
+            self.readouts.iter().map(of).fold(0.0, f64::max)
+        };
+        extent(2) <= 1e-3 * extent(0).max(extent(1))
+    }
+
+    /// The matrix that holds all samples along an axis: n numbers from −n/2 to n/2 − 1, n even.
+    fn matrix_along(&self, axis: usize, fov_mm: f64) -> usize {
+        let cycles = fov_mm * 1e-3;
+        let (mut lowest, mut highest, mut widest) = (0.0f64, 0.0f64, 0.0f64);
+        for places in &self.readouts {
+            let ends =
+                places.column(axis).iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], &k| {
+                    [low.min(k * cycles), high.max(k * cycles)]
+                });
+            (lowest, highest) = (lowest.min(ends[0]), highest.max(ends[1]));
+            widest = widest.max(ends[1] - ends[0]);
+        }
+        let (below, above) = ((-lowest).round(), highest.round());
+        let half = match widest < LINE {
+            // Lines lie at whole numbers from −n/2 to n/2 − 1, or from 1 − n/2 to n/2 where blips are inverted.
+            true if above > below && above != below + 1.0 || above == below => above + 1.0,
+            true => above.max(below),
+            // Along a readout the last sample may lie on the edge.
+            false => (highest.max(-lowest) - EDGE).ceil(),
+        };
+        2 * half.clamp(1.0, MAX_MATRIX as f64) as usize
+    }
+
+    /// A header of a scan that this sequence made: samples along trajectories in cycles/m, the sequence's
+    /// field of view, and the matrix that its extent in k-space fills.
+    fn header(&self, header: &ScanHeader, notes: &mut Vec<String>) -> ScanHeader {
+        let mut header = header.clone();
+        header.trajectory_units = Some(TrajectoryUnits::CyclesPerMetre);
+        let axes = if self.is_flat() { 2 } else { 3 };
+        for encoding in &mut header.encodings {
+            encoding.trajectory = TrajectoryKind::Other;
+            (encoding.step_1, encoding.step_2, encoding.ramps) = (None, None, None);
+            let mut fov_mm = encoding.recon.fov_mm;
+            if let Some(own) = self.fov_mm {
+                fov_mm[..axes].copy_from_slice(&own[..axes]);
+            }
+            let mut matrix = encoding.recon.matrix;
+            if axes == 2 {
+                matrix[2] = 1;
+            }
+            for axis in 0..axes {
+                matrix[axis] = self.matrix_along(axis, fov_mm[axis]);
+            }
+            let space = EncodedSpace { matrix, fov_mm };
+            (encoding.encoded, encoding.recon) = (space.clone(), space);
+        }
+        if let Some(encoding) = header.encodings.first() {
+            let [x, y, z] = encoding.recon.matrix;
+            let size = if axes == 2 { format!("{x} × {y}") } else { format!("{x} × {y} × {z}") };
+            notes.push(format!(
+                "samples lie where {} has them: they fill a matrix of {size} (`--matrix` sets another)",
+                self.path.file_name().unwrap_or_default().to_string_lossy()
+            ));
+        }
+        header
+    }
+
+    /// Gives the acquisitions of a scan their places in k-space.
+    ///
+    /// Errors: other numbers of readouts or samples than the sequence has.
+    pub fn place(&self, scan: &mut Scan) -> Result<()> {
+        let heads: Vec<(Flags, usize)> =
+            scan.acquisitions.iter().map(|readout| (readout.flags, readout.data.ncols())).collect();
+        let trajectories = self.trajectories(&heads)?;
+        for (readout, trajectory) in scan.acquisitions.iter_mut().zip(trajectories) {
+            put(readout, trajectory);
+        }
+        scan.header = self.header(&scan.header, &mut scan.notes);
+        Ok(())
+    }
+
+    /// The open scan, whose acquisitions have their places in k-space.
+    ///
+    /// Errors: other numbers of readouts or samples than the sequence has.
+    pub fn place_reader(&self, reader: Box<dyn ScanReader>) -> Result<Box<dyn ScanReader>> {
+        let heads = reader.heads();
+        let of = |head: &AcquisitionHead| (head.flags, head.samples);
+        let trajectories = self.trajectories(&heads.iter().map(of).collect::<Vec<_>>())?;
+        let mut notes = Vec::new();
+        let header = self.header(reader.header(), &mut notes);
+        Ok(Box::new(Placed { reader, header, trajectories, notes }))
+    }
+}
+
+fn put(readout: &mut Acquisition, trajectory: Option<Array2<f32>>) {
+    readout.trajectory = trajectory.map(ndarray::Array2::into_shared);
+    // Places along a trajectory rise and fall as they do.
+    readout.flags = readout.flags.without(Flags::REVERSE);
+}
+
+/// A scan whose trajectories come from a sequence.
+struct Placed {
+    reader: Box<dyn ScanReader>,
+    header: ScanHeader,
+    trajectories: Vec<Option<Array2<f32>>>,
+    notes: Vec<String>,
+}
+
+impl Placed {
+    fn trajectory_bytes(&self) -> u64 {
+        self.trajectories.iter().flatten().map(|points| 4 * points.len() as u64).sum()
+    }
+}
+
+impl ScanReader for Placed {
+    fn path(&self) -> &Path {
+        self.reader.path()
+    }
+
+    fn header(&self) -> &ScanHeader {
+        &self.header
+    }
+
+    fn contents(&self) -> Contents {
+        let mut contents = self.reader.contents();
+        contents.header = self.header.clone();
+        contents.memory_bytes += self.trajectory_bytes();
+        for head in self.heads() {
+            if let Some(bytes) = head.label().and_then(|label| contents.images.get_mut(&label)) {
+                *bytes += 4 * 3 * head.samples as u64;
+            }
+        }
+        contents
+    }
+
+    fn heads(&self) -> Vec<AcquisitionHead> {
+        let placed = |(head, points): (AcquisitionHead, &Option<Array2<f32>>)| match points {
+            Some(points) => AcquisitionHead {
+                trajectory: true,
+                flags: head.flags.without(Flags::REVERSE),
+                bytes: head.bytes + 4 * points.len() as u64,
+                ..head
+            },
+            None => head,
+        };
+        self.reader.heads().into_iter().zip(&self.trajectories).map(placed).collect()
+    }
+
+    fn slice_places(&self) -> SlicePlaces {
+        self.reader.slice_places()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.reader.memory_bytes() + self.trajectory_bytes()
+    }
+
+    fn library_bytes(&self) -> u64 {
+        self.reader.library_bytes()
+    }
+
+    fn read(
+        &mut self,
+        wanted: &mut dyn Iterator<Item = usize>,
+        monitor: &Monitor<'_>,
+        take: &mut dyn FnMut(usize, Acquisition),
+    ) -> Result<()> {
+        let trajectories = &self.trajectories;
+        self.reader.read(wanted, monitor, &mut |index, mut readout| {
+            put(&mut readout, trajectories.get(index).cloned().flatten());
+            take(index, readout);
+        })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.reader.notes();
+        notes.extend(self.notes.clone());
+        notes
+    }
+
+    fn into_scan(self: Box<Self>, monitor: &Monitor<'_>) -> Result<Scan> {
+        let Self { reader, header, trajectories, notes } = *self;
+        let mut scan = reader.into_scan(monitor)?;
+        for (readout, trajectory) in scan.acquisitions.iter_mut().zip(trajectories) {
+            put(readout, trajectory);
+        }
+        scan.header = header;
+        scan.notes.extend(notes);
+        Ok(scan)
+    }
+}

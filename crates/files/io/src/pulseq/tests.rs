@@ -1,0 +1,215 @@
+use rayspin_scan::mri::{Counters, Flags};
+
+use super::*;
+
+/// The shapes of the sequences below: a pulse of 100 samples, its phase of 0, a gradient of four samples on
+/// the raster, and the times and amplitudes of a trapezoid of one's own.
+const SHAPES: &str = "[SHAPES]\n\nshape_id 1\nnum_samples 100\n1\n0\n0\n97\n\nshape_id 2\nnum_samples 100\n0\n0\n98\n\n\
+    shape_id 3\nnum_samples 4\n0.25\n0.5\n0.5\n0\n0\n\nshape_id 4\nnum_samples 4\n0\n1\n1\n0\n\n\
+    shape_id 5\nnum_samples 4\n0\n2\n6\n8\n";
+
+/// Excitation; a trapezoid along y; refocusing; a shaped gradient along x beside a trapezoid along z, sampled.
+/// The version's own sections come first.
+fn sequence(version: [u32; 3], sections: &str) -> String {
+    let [major, minor, revision] = version;
+    format!(
+        "# Pulseq\n[VERSION]\nmajor {major}\nminor {minor}\nrevision {revision}\n\n[DEFINITIONS]\nFOV 0.2 0.1 0.005\n\n{sections}\n\
+         [TRAP]\n1 20000 20 60 40 10\n2 10000 30 100 30 0\n\n{SHAPES}"
+    )
+}
+
+/// The same sequence in the layouts of four versions. Pulses of 2500 Hz turn by 90°, of 5000 Hz by 180°.
+fn versions() -> Vec<([u32; 3], String)> {
+    let timed = "[BLOCKS]\n1 20 1 0 0 0 0 0\n2 20 0 0 1 0 0 0\n3 20 2 0 0 0 0 0\n4 20 0 3 0 2 1 0\n";
+    let old = "[BLOCKS]\n1 1 1 0 0 0 0\n2 1 0 0 1 0 0\n3 1 2 0 0 0 0\n4 0 0 3 0 2 1\n[DELAYS]\n1 200\n";
+    let extended =
+        "[BLOCKS]\n1 1 1 0 0 0 0 0\n2 1 0 0 1 0 0 0\n3 1 2 0 0 0 0 0\n4 0 0 3 0 2 1 0\n[DELAYS]\n1 200\n";
+    let adc = "[ADC]\n1 8 10000 20 0 0\n";
+    let pulses = "[RF]\n1 2500 1 2 30 0 0\n2 5000 1 2 0 0 0\n[GRADIENTS]\n3 8000 3 10\n";
+    let of_14 = "[RF]\n1 2500 1 2 0 30 0 0\n2 5000 1 2 0 0 0 0\n[GRADIENTS]\n3 8000 3 0 10\n";
+    let of_15 = "[RF]\n1 2500 1 2 0 50 30 0 0 0 0 e\n2 5000 1 2 0 50 0 0 0 0 0 r\n[GRADIENTS]\n3 8000 0 14000 3 0 10\n\
+                 [ADC]\n1 8 10000 20 0 0 0 0 0\n";
+    vec![
+        ([1, 2, 1], sequence([1, 2, 1], &format!("{old}{pulses}{adc}"))),
+        ([1, 3, 1], sequence([1, 3, 1], &format!("{extended}{pulses}{adc}"))),
+        ([1, 4, 2], sequence([1, 4, 2], &format!("{timed}{of_14}{adc}"))),
+        ([1, 5, 0], sequence([1, 5, 0], &format!("{timed}{of_15}"))),
+    ]
+}
+
+fn read(text: &str) -> Result<Sequence> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.seq");
+    std::fs::write(&file, text).unwrap();
+    Sequence::read(&file)
+}
+
+/// ∫ G from 0 to t in s by many small steps, G linear between points.
+fn integral(points: &[[f64; 2]], until: f64) -> f64 {
+    let at = |t: f64| {
+        let piece = points.windows(2).find(|two| two[0][0] <= t && t < two[1][0]);
+        piece.map_or(0.0, |two| {
+            two[0][1] + (two[1][1] - two[0][1]) * (t - two[0][0]) / (two[1][0] - two[0][0])
+        })
+    };
+    let steps = 200_000;
+    let step = until / f64::from(steps);
+    (0..steps).map(|index| at((f64::from(index) + 0.5) * step) * step).sum()
+}
+
+#[test]
+fn every_version_places_samples_where_the_integral_of_gradients_is() {
+    let us = |points: &[[f64; 2]]| points.iter().map(|[t, g]| [t * 1e-6, *g]).collect::<Vec<_>>();
+    // Before the refocusing pulse: a trapezoid along y.
+    let y = integral(&us(&[[10.0, 0.0], [30.0, 20000.0], [90.0, 20000.0], [130.0, 0.0]]), 2e-4);
+    // Four samples of 2000, 6000, 10000 and 10000 Hz/m at the middles of the raster, from 0 to the
+    // extrapolated end; differences of the shape are ¼, ½, ½, 0, counted as two more of ½.
+    for (version, text) in versions() {
+        let sequence = read(&text).unwrap_or_else(|error| panic!("{version:?}: {error}"));
+        let [readout] = sequence.readouts() else { panic!("{version:?}") };
+        assert_eq!((readout.dim(), sequence.fov_mm()), ((8, 3), Some([200.0, 100.0, 5.0])));
+        let x = us(&[
+            [10.0, 0.0],
+            [15.0, 2000.0],
+            [25.0, 6000.0],
+            [35.0, 10000.0],
+            [45.0, 10000.0],
+            [50.0, 10000.0],
+        ]);
+        let z = us(&[[0.0, 0.0], [30.0, 10000.0], [130.0, 10000.0], [160.0, 0.0]]);
+        for (sample, place) in readout.rows().into_iter().enumerate() {
+            let time = 1e-6 * (20.0 + 10.0 * (sample as f64 + 0.5));
+            // 1.5 states another end of the shape.
+            let mut x = x.clone();
+            x[5][1] = if version >= [1, 5, 0] { 14000.0 } else { 10000.0 };
+            for (axis, wanted) in [(0, integral(&x, time)), (1, -y), (2, integral(&z, time))] {
+                let found = place[axis];
+                assert!((found - wanted).abs() < 2e-6, "{version:?} {sample} {axis}: {found}, {wanted}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_named() {
+    let [.., (_, good), _] = &versions()[..] else { panic!("four versions") };
+    for (from, to, said) in [
+        ("minor 4", "minor 1", "Pulseq version: expected 1.2.0 to 1.5, found 1.1.2"),
+        ("minor 4", "minor 9", "found 1.9.2"),
+        ("[VERSION]", "[VERSIONS]", "the section VERSION before it"),
+        ("4 20 0 3 0 2 1 0", "4 20 0 7 0 2 1 0", "the gradient 7 of block 4"),
+        ("4 20 0 3 0 2 1 0", "4 20 0 3 0 2 9 0", "the ADC 9 of block 4"),
+        ("4 20 0 3 0 2 1 0", "4 20 0 3", "7 numbers"),
+        ("4 20 0 3 0 2 1 0", "4 20 0 3 0 2 0 0", "ADC events: expected at least one"),
+        ("3 8000 3 0 10", "3 8000 3 5 10", "rising times"),
+        ("3 8000 3 0 10", "3 8000 8 0 10", "the shape 8"),
+        ("3 8000 3 0 10", "3 8000 3 0 -10", "a time from 0"),
+        ("3 8000 3 0 10", "3 nan 3 0 10", "a number in place 2"),
+        ("num_samples 4\n0.25", "num_samples 5\n0.25", "5 samples of shape 3"),
+        ("num_samples 4\n0.25", "num_samples 999999999999\n0.25", "samples"),
+        ("1 8 10000", "1 99999999999 10000", "at most"),
+        (
+            "[TRAP]",
+            "[EXTENSIONS]\n1 1 1 0\nextension ROTATIONS 1\n1 1 0 0 0\n[TRAP]",
+            "the extension ROTATIONS",
+        ),
+    ] {
+        assert!(good.contains(from), "{from}");
+        let refused = read(&good.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(refused.contains(said), "{to}: {refused}");
+    }
+    // Extensions that change no gradient.
+    let labelled = good.replace("[TRAP]", "[EXTENSIONS]\n1 1 1 0\n\nextension LABELSET 1\n1 2 LIN\n[TRAP]");
+    assert!(read(&labelled).is_ok());
+    assert!(read("nothing").unwrap_err().to_string().contains("Pulseq"));
+    assert!(read("").is_err());
+}
+
+#[test]
+fn no_cut_and_no_overwritten_text_does_harm() {
+    for (_, text) in versions() {
+        for end in 0..text.len() {
+            let _ = read(&text[..end]);
+        }
+        for start in (0..text.len()).step_by(3) {
+            let mut bytes = text.clone().into_bytes();
+            bytes[start] = b'9';
+            let _ = read(std::str::from_utf8(&bytes).unwrap());
+        }
+    }
+}
+
+fn scan_of(samples: &[usize]) -> Scan {
+    let space = EncodedSpace { matrix: [64, 64, 1], fov_mm: [300.0, 300.0, 5.0] };
+    let encoding = rayspin_scan::mri::Encoding {
+        encoded: space.clone(),
+        recon: space,
+        trajectory: TrajectoryKind::Epi,
+        step_1: None,
+        step_2: None,
+        slice: None,
+        repetition: None,
+        acceleration: None,
+        ramps: None,
+    };
+    let readout = |&samples: &usize| Acquisition {
+        data: ndarray::ArcArray2::zeros((2, samples)),
+        flags: Flags::REVERSE,
+        counters: Counters::default(),
+        ..rayspin_mri::simulate::simulate(&Default::default(), &Monitor::silent()).unwrap().scan.acquisitions
+            [0]
+        .clone()
+    };
+    let mut acquisitions: Vec<Acquisition> = samples.iter().map(readout).collect();
+    acquisitions[0].flags = Flags::NOISE;
+    let header = ScanHeader { encodings: vec![encoding], ..ScanHeader::default() };
+    Scan { header, acquisitions, notes: Vec::new() }
+}
+
+#[test]
+fn readouts_of_a_scan_get_the_places_of_the_sequence() {
+    let sequence = read(&versions()[2].1).unwrap();
+    let mut scan = scan_of(&[30, 8]);
+    sequence.place(&mut scan).unwrap();
+    assert!(scan.acquisitions[0].trajectory.is_none());
+    let points = scan.acquisitions[1].trajectory.as_ref().unwrap();
+    assert_eq!(points.dim(), (8, 3));
+    assert!((f64::from(points[[7, 2]]) - sequence.readouts()[0][[7, 2]]).abs() < 1e-6);
+    assert!(!scan.acquisitions[1].flags.contains(Flags::REVERSE));
+    let encoding = &scan.header.encodings[0];
+    assert_eq!(scan.header.trajectory_units, Some(TrajectoryUnits::CyclesPerMetre));
+    assert_eq!(encoding.recon.fov_mm, [200.0, 100.0, 5.0]);
+    assert_eq!(scan.notes.len(), 1);
+    for (samples, said) in [
+        (&[30, 8, 8][..], "expected 2, one for each readout of the scan, found 1"),
+        (&[30, 9], "expected 9, as the scan has, found 8"),
+    ] {
+        let refused = sequence.place(&mut scan_of(samples)).unwrap_err().to_string();
+        assert!(refused.contains(said), "{refused}");
+    }
+}
+
+#[test]
+fn the_matrix_holds_all_samples() {
+    let of = |lines: &[f64]| {
+        let readouts = lines.iter().map(|&k| Array2::from_elem((4, 3), k * 5.0)).collect();
+        Sequence { path: "a.seq".into(), readouts, fov_mm: None }.matrix_along(1, 200.0)
+    };
+    let lines = |first: i32, last: i32| (first..=last).map(f64::from).collect::<Vec<f64>>();
+    for (first, last, matrix) in
+        [(-48, 47, 96), (-47, 48, 96), (-20, 47, 96), (-48, 20, 96), (-47, 47, 96), (0, 0, 2)]
+    {
+        assert_eq!(of(&lines(first, last)), matrix, "{first} to {last}");
+    }
+    let along = |samples: &[f64]| {
+        let k = Array2::from_shape_fn((samples.len(), 3), |(i, _)| samples[i] * 5.0);
+        Sequence { path: "a.seq".into(), readouts: vec![k], fov_mm: None }.matrix_along(0, 200.0)
+    };
+    let even =
+        |first: f64, step: f64, n: usize| (0..n).map(|i| first + step * i as f64).collect::<Vec<f64>>();
+    assert_eq!(along(&even(-48.0, 1.0, 96)), 96);
+    assert_eq!(along(&even(-47.5, 1.0, 96)), 96);
+    assert_eq!(along(&even(-48.0, 0.5, 192)), 96);
+    assert_eq!(along(&even(-47.9, 0.7, 138)), 96);
+    assert_eq!(along(&even(-64.0, 1.0, 129)), 128); // a spiral's ends
+}
