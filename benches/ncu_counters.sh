@@ -5,7 +5,6 @@
 set -eu
 programs=${1:-dist/gpu/bin}
 out=${2:-ncu}
-shift 2 2>/dev/null || shift $#
 ncu=${NCU:-ncu}
 mkdir -p "$out"
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader >"$out/machine.txt" 2>&1 || true
@@ -15,10 +14,8 @@ wanted="l1tex__t_requests_pipe_lsu_mem_global_op_ld l1tex__t_sectors_pipe_lsu_me
 l1tex__t_requests_pipe_lsu_mem_global_op_st l1tex__t_sectors_pipe_lsu_mem_global_op_st
 l1tex__t_requests_pipe_lsu_mem_global_op_red l1tex__t_sectors_pipe_lsu_mem_global_op_red
 l1tex__t_requests_pipe_lsu_mem_global_op_atom l1tex__t_sectors_pipe_lsu_mem_global_op_atom
-l1tex__data_pipe_lsu_wavefronts_mem_shared l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld
-l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st l1tex__t_requests_pipe_tex_mem_texture l1tex__t_sectors_pipe_tex_mem_texture
-smsp__inst_executed smsp__inst_executed_op_shared_ld smsp__inst_executed_op_shared_st smsp__thread_inst_executed
-smsp__sass_branch_targets_threads_divergent dram__bytes lts__t_sectors gpu__time_duration"
+l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st
+smsp__inst_executed smsp__thread_inst_executed"
 # Names that this version does not know would end the run.
 known=$out/known.txt
 $ncu --query-metrics >"$known" 2>/dev/null || : >"$known"

@@ -10,7 +10,7 @@
 // As in record.rs.
 enum Kind : uint8_t { BLOCK, READ, WRITE, ATOMIC, TEXEL, BARRIER, WARP };
 
-// As in Rust. `value` is an address; of a block its calls; of a barrier or an exchange its kind and mask.
+// As in Rust. `value` is an address; of a block its calls.
 struct Event {
     uint32_t code;
     uint8_t kind, size;
@@ -29,13 +29,13 @@ struct Shared {
     const char* name;
 };
 
-// As in Rust: what the instructions of a block of code do.
+// As in Rust: what the instructions of a block of code do, and its last branch, if it has one.
 struct Work {
-    uint64_t at;
-    uint16_t counts[8];
+    uint64_t at, branch;
+    uint16_t counts[5];
 };
 
-enum : unsigned { THREADS = 1024, ARRAYS = 34, CALLS = 64, SHARED_RANGE = 0x8000, NOWHERE = 0xffff };
+enum : unsigned { THREADS = 1024, LANES = 32, ARRAYS = 34, CALLS = 64, SIZES = 257, SHARED_RANGE = 0x8000, NOWHERE = 0xffff };
 
 struct Trace {
     Event* events;
@@ -53,8 +53,11 @@ __attribute__((visibility("hidden"))) const int* emu_count_running = &nobody;
 }
 
 static bool on, cut;
-// The warps of the block that are kept.
+// The warps of the block that are kept, and whether the first of them is the next to be left out.
 static uint32_t warps;
+static bool first_goes;
+// How structures of each size are aligned; 0 where no type has that size.
+static uint8_t alignments[SIZES];
 static const Range* ranges;
 static uint32_t range_count, range_last;
 static uint64_t left;
@@ -62,7 +65,7 @@ static Trace traces[THREADS];
 static Shared shared_arrays[ARRAYS];
 static uint32_t shared_count, shared_last;
 
-static inline bool kept() { return on && (warps >> (*emu_count_running / 32) & 1); }
+static inline bool kept() { return on && (warps >> (*emu_count_running / LANES) & 1); }
 
 static inline uint32_t range_of(uint64_t at) {
     if (shared_count) {
@@ -91,10 +94,37 @@ static inline uint32_t range_of(uint64_t at) {
 
 static inline uint32_t code_of(const void* at) { return (uint32_t)((uint64_t)at - (uint64_t)__ehdr_start); }
 
-static inline void push(Trace& trace, Event event) {
+// Leaves out every second warp that is kept, from its beginning. Returns false where only one is left.
+static bool leave_out() {
+    if ((warps & (warps - 1)) == 0) return false;
+    bool goes = first_goes;
+    first_goes = !first_goes;
+    for (uint32_t warp = 0; warp < THREADS / LANES; warp++) {
+        if (!(warps >> warp & 1)) continue;
+        if (goes) {
+            warps &= ~(1u << warp);
+            for (Trace* trace = traces + warp * LANES; trace < traces + (warp + 1) * LANES; trace++) {
+                left += trace->used;
+                free(trace->events);
+                *trace = Trace{};
+            }
+        }
+        goes = !goes;
+    }
+    return true;
+}
+
+static void push(Trace& trace, Event event) {
+    while (left == 0 && kept()) {
+        if (!leave_out()) {
+            cut = true;
+            on = false;
+        }
+    }
+    if (!kept()) return;
     if (trace.used == trace.capacity) {
         uint64_t more = trace.capacity ? 2 * trace.capacity : 256;
-        Event* grown = left ? (Event*)realloc(trace.events, more * sizeof(Event)) : nullptr;
+        Event* grown = (Event*)realloc(trace.events, more * sizeof(Event));
         if (!grown) {
             cut = true;
             on = false;
@@ -102,11 +132,6 @@ static inline void push(Trace& trace, Event event) {
         }
         trace.events = grown;
         trace.capacity = more;
-    }
-    if (left == 0) {
-        cut = true;
-        on = false;
-        return;
     }
     left--;
     trace.events[trace.used++] = event;
@@ -119,35 +144,48 @@ static inline void access(const void* code, const void* at, uint8_t size, Kind k
     push(traces[*emu_count_running], Event{code_of(code), kind, size, (uint16_t)range, (uint64_t)at});
 }
 
-// A structure is copied by accesses as wide as its size and its place allow.
+// A structure is copied by accesses as wide as its type is aligned. Of 8 and 16 bytes the compiler tells as a range
+// only where the type is aligned to 4 or less.
 static inline void access_range(const void* code, const char* at, uint64_t bytes, Kind kind) {
-    uint64_t width = 16;
+    uint64_t width = bytes < SIZES && bytes != 8 && bytes != 16 && alignments[bytes] ? alignments[bytes] : 4;
+    if (width > 16) width = 16;
     while (width > 1 && (bytes % width || (uint64_t)at % width)) width /= 2;
     for (uint64_t done = 0; done < bytes; done += width) access(code, at + done, (uint8_t)width, kind);
+}
+
+// An access of 16 bytes of a type that is aligned to 8 is two.
+static inline void access_wide(const void* code, const char* at, Kind kind) {
+    if (alignments[16] == 8) {
+        access(code, at, 8, kind);
+        access(code, at + 8, 8, kind);
+    } else {
+        access(code, at, 16, kind);
+    }
 }
 
 #define HERE __builtin_return_address(0)
 #define HIDDEN __attribute__((visibility("hidden")))
 
 extern "C" {
-#define ACCESS(N)                                                                                     \
-    HIDDEN void __tsan_read##N(void* at) { access(HERE, at, N, READ); }                               \
-    HIDDEN void __tsan_write##N(void* at) { access(HERE, at, N, WRITE); }                             \
-    HIDDEN void __tsan_volatile_read##N(void* at) { access(HERE, at, N, READ); }             \
-    HIDDEN void __tsan_volatile_write##N(void* at) { access(HERE, at, N, WRITE); }           \
-    HIDDEN void __tsan_unaligned_read##N(void* at) { access_range(HERE, (char*)at, N, READ); }        \
-    HIDDEN void __tsan_unaligned_write##N(void* at) { access_range(HERE, (char*)at, N, WRITE); }      \
-    HIDDEN void __tsan_unaligned_volatile_read##N(void* at) { access_range(HERE, (char*)at, N, READ); } \
-    HIDDEN void __tsan_unaligned_volatile_write##N(void* at) { access_range(HERE, (char*)at, N, WRITE); }
+#define ONE(NAME, N, KIND)                                                                            \
+    HIDDEN void __tsan_##NAME##N(void* at) { access(HERE, at, N, KIND); }                             \
+    HIDDEN void __tsan_unaligned_##NAME##N(void* at) { access_range(HERE, (char*)at, N, KIND); }
+#define ACCESS(N) ONE(read, N, READ) ONE(write, N, WRITE)
 ACCESS(1)
 ACCESS(2)
 ACCESS(4)
 ACCESS(8)
+#undef ONE
+#define ONE(NAME, N, KIND)                                                                            \
+    HIDDEN void __tsan_##NAME##N(void* at) { access_wide(HERE, (char*)at, KIND); }                    \
+    HIDDEN void __tsan_unaligned_##NAME##N(void* at) { access_range(HERE, (char*)at, N, KIND); }
 ACCESS(16)
 HIDDEN void __tsan_read_range(void* at, unsigned long bytes) { access_range(HERE, (char*)at, bytes, READ); }
 HIDDEN void __tsan_write_range(void* at, unsigned long bytes) { access_range(HERE, (char*)at, bytes, WRITE); }
 HIDDEN void __tsan_vptr_update(void**, void*) {}
 HIDDEN void __tsan_init() {}
+// Blocks run in order on one thread.
+HIDDEN void __tsan_atomic_thread_fence(int) {}
 
 HIDDEN void __sanitizer_cov_trace_pc() {
     if (!kept()) return;
@@ -189,22 +227,25 @@ HIDDEN void emu_count_shared(const void* begin, size_t bytes, const char* name) 
 }
 }  // extern "C"
 
-// From now on events of these warps of a block are kept, at most `most`.
-static void start(const Range* all, uint32_t count, uint64_t most, uint32_t which) {
+// From now on events of these warps of a block are kept, at most `most`; where there are more, of fewer warps.
+static void start(const Range* all, uint32_t count, uint64_t most, uint32_t which, const uint8_t* aligned) {
     warps = which;
+    first_goes = false;
     ranges = all;
     range_count = count;
     range_last = shared_last = shared_count = 0;
     left = most;
     cut = false;
+    memcpy(alignments, aligned, SIZES);
     for (Trace& trace : traces) trace.used = trace.context = trace.depth = 0;
     on = true;
 }
 
-// Returns whether all of the block's events were kept.
-static int stop() {
+// Returns the warps that were kept, and whether all of their events were.
+static uint32_t stop(int* whole) {
     on = false;
-    return !cut;
+    *whole = !cut;
+    return warps;
 }
 
 static const Event* events(uint32_t thread, uint64_t* count) {
@@ -225,8 +266,8 @@ static const Work* blocks(uint64_t* count, uint64_t* base) {
 
 // As in Rust.
 struct Counting {
-    void (*start)(const Range*, uint32_t, uint64_t, uint32_t);
-    int (*stop)();
+    void (*start)(const Range*, uint32_t, uint64_t, uint32_t, const uint8_t*);
+    uint32_t (*stop)(int*);
     const Event* (*events)(uint32_t, uint64_t*);
     const Shared* (*arrays)(uint32_t*);
     const Work* (*blocks)(uint64_t*, uint64_t*);

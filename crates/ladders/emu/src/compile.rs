@@ -31,15 +31,23 @@ pub(crate) struct Compiler {
 
 /// Bytes of the hash at the end of a library. It covers the library's key and all bytes before.
 const HASH: usize = 32;
-/// The runtime of counting, and what a program for it is compiled with: at `-O1` a block of the source stays
-/// a block, and without `-ftree-sra` the copy of a vector stays one access.
+/// The runtime of counting, and what a program for it is compiled with: at `-O1` and without jumps that are
+/// threaded through copies of blocks a block of the source stays one block, so that lanes meet in it again;
+/// without `-ftree-sra` the copy of a vector stays one access. Later versions of the compiler may turn on
+/// other passes at `-O1` that copy or join blocks.
 const RUNTIME: &str = include_str!("../include/counting.cc");
-const COUNTING: [&str; 6] = [
+const COUNTING: [&str; 12] = [
     "-O1",
     "-fno-tree-sra",
+    "-fno-thread-jumps",
+    "-fno-split-paths",
+    "-fno-tree-tail-merge",
+    "-fno-crossjumping",
+    "-fno-unswitch-loops",
+    "-fno-ipa-cp-clone",
+    "-fno-partial-inlining",
     "-fsanitize=thread",
     "-fsanitize-coverage=trace-pc",
-    "--param=tsan-distinguish-volatile=1",
     "-g",
 ];
 

@@ -14,7 +14,7 @@ use rayspin_device::private;
 
 use crate::compile::Compiler;
 use crate::counting::Counts;
-use crate::counting::record::{self, Counter, RawCounting, Recording};
+use crate::counting::record::{self, Counter, RawCounting, Recording, Sample};
 use crate::counting::symbols::Symbols;
 use crate::{How, Inner, Work, lock};
 
@@ -140,11 +140,13 @@ impl Code {
         }
     }
 
-    /// A library whose variables no other emulator shares.
-    fn open_alone(path: &std::path::Path, what: &str) -> Result<Self> {
-        let code = Self::open(path, what)?;
-        if code.variables().is_empty() {
-            return Ok(code);
+    /// A library whose variables no other emulator shares. One that `tells` has variables of its runtime.
+    fn open_alone(path: &std::path::Path, what: &str, tells: bool) -> Result<Self> {
+        if !tells {
+            let code = Self::open(path, what)?;
+            if code.variables().is_empty() {
+                return Ok(code);
+            }
         }
         // Loading a library twice gives the same library.
         let copy = private::temporary(path.parent().unwrap_or(path), "so");
@@ -233,7 +235,7 @@ impl Counted {
     fn plain(&self) -> Result<&Arc<Code>> {
         let made = self.plain.get_or_init(|| {
             let path = self.compiler.library(&self.program).map_err(|e| e.to_string())?;
-            Code::open_alone(&path, self.program.name).map(Arc::new).map_err(|e| e.to_string())
+            Code::open_alone(&path, self.program.name, false).map(Arc::new).map_err(|e| e.to_string())
         });
         made.as_ref().map_err(|detail| Error::Device {
             what: format!("compiling {}", self.program.name),
@@ -252,7 +254,7 @@ pub(crate) struct Loaded {
 impl Loaded {
     pub(crate) fn load(program: &Program, compiler: &Compiler, inner: Arc<Inner>) -> Result<Self> {
         let path = compiler.library(program)?;
-        let code = Code::open_alone(&path, program.name)?;
+        let code = Code::open_alone(&path, program.name, inner.counts.is_some())?;
         let counted = match inner.counts {
             Some(_) => Some(Arc::new(Counted::open(&path, &code, program, compiler)?)),
             None => None,
@@ -464,20 +466,17 @@ impl Callable {
         let threads = launch.threads.iter().product::<u32>();
         let mut counter = lock(&counted.counter);
         let mut recording = Recording::new(&mut counter, arrays);
-        if blocks > 0 {
-            recording.block(blocks, threads, || part(&self.code, self.call, 0..1))?;
-        }
         let others = !inner.only_counted.load(Ordering::SeqCst);
-        let mut next = 1;
-        for block in recording.sample(blocks) {
+        let mut next = 0;
+        while let Some(Sample { block, of }) = recording.sample(next, blocks) {
             if others {
                 self.uncounted(counted, next..block, &part)?;
             }
-            recording.block(blocks, threads, || part(&self.code, self.call, block..block + 1))?;
-            next = block + 1;
-        }
-        if others {
-            self.uncounted(counted, next..blocks, &part)?;
+            recording.block(of, threads, || part(&self.code, self.call, block..block + 1))?;
+            next += of;
+            if others {
+                self.uncounted(counted, block + 1..next, &part)?;
+            }
         }
         let shared = self.declared.saturating_add(launch.shared);
         Ok(Some(recording.finish(kernel, launch, shared)))

@@ -101,4 +101,59 @@ __global__ void many(const float* in, float* out, int n) {
     for (int k = 0; k < n; k++) sum += in[k];
     out[i] = sum;
 }
+__global__ void halves(const float* in, float* out) {
+    __shared__ float half[16];
+    int t = threadIdx.x, i = blockIdx.x * 32 + t;
+    if (t < 16) half[t] = in[i];
+    __syncthreads();
+    float v = in[i] * 2;
+    if (t < 16) v += half[15 - t];
+    out[i] = v;
+}
+
+__global__ void borders(const float* in, float* out, int n) {
+    int times = blockIdx.x == 0 || blockIdx.x == gridDim.x - 1 ? 1 : n;
+    float sum = 0;
+    for (int k = 0; k < times; k++) sum += in[k];
+    out[blockIdx.x * 256 + threadIdx.x] = sum;
+}
+
+struct Point {
+    float a, b, c, d;
+};
+struct Complex {
+    double re, im;
+};
+
+__global__ void structures(const float* points, const float* vectors, const double* numbers, float* out) {
+    int i = threadIdx.x;
+    const Point* all = (const Point*)points;
+    const float4* fours = (const float4*)vectors;
+    Point p = all[i];
+    out[i] = p.a + p.d;
+    out[32 + i] = fours[i].x + fours[i].y + fours[i].z + fours[i].w;
+    out[64 + i] = all[i + 32].a + all[i + 32].b + all[i + 32].c + all[i + 32].d;
+    Complex z = ((const Complex*)numbers)[i];
+    out[96 + i] = (float)(z.re * z.im);
+}
+
+__global__ void choice(const float* one, const float* other, float* out, int n) {
+    __shared__ float own[32];
+    int t = threadIdx.x;
+    own[t] = 1;
+    const float* in = t & 1 ? one : other;
+    float sum = in[t];
+    const float* near = t < 8 ? own : one;
+    sum += near[t];
+    out[t] = sum;
+}
+
+__global__ void late(const float* in, float* out, int n) {
+    int t = threadIdx.x;
+    float sum = in[t];
+    sum *= 2;
+    sum += 1;
+    if (sum > 2 * t)
+        out[t] = sum;
+}
 }

@@ -12,6 +12,17 @@ use rayspin_emu::Emulator;
 use rayspin_emu::counting::{Access, Counts, Kind, Space};
 use trusted::Trusted;
 
+/// Without variables of its own.
+static PLAIN: Source = Source {
+    name: "plain",
+    files: &[(
+        "plain.cu",
+        "extern \"C\" __global__ void many(const float* in, float* out, int n) {\n\
+         \x20   float sum = 0;\n\
+         \x20   for (int k = 0; k < n; k++) sum += in[k];\n\
+         \x20   out[blockIdx.x * 256 + threadIdx.x] = sum;\n}\n",
+    )],
+};
 static SOURCE: Source = Source { name: "counting", files: &[("counting.cu", include_str!("counting.cu"))] };
 
 struct Counting {
@@ -26,9 +37,9 @@ impl Counting {
         Self { emulator, device }
     }
 
-    fn kernel(&self, name: &str) -> Kernel {
+    fn kernel(&self, source: &'static Source, name: &str) -> Kernel {
         match self.device.backend() {
-            Backend::Cuda(cuda) => cuda.kernel(&SOURCE, &[], name).unwrap(),
+            Backend::Cuda(cuda) => cuda.kernel(source, &[], name).unwrap(),
             Backend::Cpu(_) => unreachable!("the emulator is a CUDA device"),
         }
     }
@@ -43,7 +54,17 @@ impl Counting {
 
     /// Runs a kernel and takes its counts.
     fn count(&self, name: &str, launch: Launch, arguments: &mut [Argument<'_>]) -> Counts {
-        let kernel = self.kernel(name);
+        self.count_of(&SOURCE, name, launch, arguments)
+    }
+
+    fn count_of(
+        &self,
+        source: &'static Source,
+        name: &str,
+        launch: Launch,
+        arguments: &mut [Argument<'_>],
+    ) -> Counts {
+        let kernel = self.kernel(source, name);
         self.emulator.take_counts();
         kernel.go(launch, arguments).unwrap();
         let mut counts = self.emulator.take_counts();
@@ -258,17 +279,134 @@ fn big_grids_are_sampled_and_still_right() {
 }
 
 #[test]
-fn of_blocks_that_do_too_much_a_warp_each_is_counted() {
+fn of_blocks_that_do_too_much_fewer_warps_are_counted() {
     let counting = Counting::new();
     let n = 50_000usize;
-    let (input, mut out) = (counting.upload(&vec![1.0f32; n]), counting.zeros::<f32>(12 * 256));
+    let input = counting.upload(&vec![1.0f32; n]);
+    // 256 threads tell of 100,000 things each or more; twelve million are kept.
+    for blocks in [12, 1] {
+        let mut out = counting.zeros::<f32>(blocks as usize * 256);
+        let counts = counting.count(
+            "many",
+            Launch::linear(blocks, 256),
+            &mut [input.cuda().into(), out.cuda_mut().into(), (n as i32).into()],
+        );
+        assert!(counts.kept < 8 && counts.whole, "{} warps", counts.kept);
+        assert_eq!(access(&counts, "in", Kind::Read).0.requests, f64::from(blocks) * 8.0 * n as f64);
+        assert!(out.to_vec().unwrap().iter().all(|&sum| sum == n as f32));
+    }
+}
+
+#[test]
+fn a_warp_that_does_too_much_is_not_whole() {
+    let counting = Counting::new();
+    let n = 500_000usize;
+    let (input, mut out) = (counting.upload(&vec![1.0f32; n]), counting.zeros::<f32>(32));
     let counts = counting.count(
         "many",
-        Launch::linear(12, 256),
+        Launch::linear(1, 32),
         &mut [input.cuda().into(), out.cuda_mut().into(), (n as i32).into()],
     );
-    // 256 threads tell of 40,000 things each or more; twelve million are kept.
-    assert!(counts.lone && counts.whole && counts.counted < 12, "{}", counts.counted);
-    assert_eq!(access(&counts, "in", Kind::Read).0.requests, 12.0 * 8.0 * n as f64);
-    assert!(out.to_vec().unwrap().iter().all(|&sum| sum == n as f32));
+    assert!(!counts.whole);
+}
+
+#[test]
+fn first_and_last_blocks_stand_for_themselves() {
+    let counting = Counting::new();
+    let (blocks, n) = (402u32, 1000);
+    let (input, mut out) = (counting.upload(&vec![1.0f32; n]), counting.zeros::<f32>(402 * 256));
+    let counts = counting.count(
+        "borders",
+        Launch::linear(blocks, 256),
+        &mut [input.cuda().into(), out.cuda_mut().into(), (n as i32).into()],
+    );
+    // The first block returns early: this does not make the others many.
+    assert!(counts.counted < 100, "{}", counts.counted);
+    assert_eq!(access(&counts, "in", Kind::Read).0.requests, 400.0 * 8.0 * 1000.0 + 2.0 * 8.0);
+    assert_eq!(counts.warps, 402.0 * 8.0);
+}
+
+#[test]
+fn one_condition_twice_keeps_lanes_together_between() {
+    let counting = Counting::new();
+    let (input, mut out) = (counting.upload(&[1.0f32; 1024]), counting.zeros::<f32>(1024));
+    let counts =
+        counting.count("halves", Launch::linear(32, 32), &mut [input.cuda().into(), out.cuda_mut().into()]);
+    assert_eq!(counts.lines.iter().map(|line| line.barriers).sum::<f64>(), 32.0);
+    assert_eq!(access(&counts, "out", Kind::Write).0.requests, 32.0);
+}
+
+#[test]
+fn only_types_that_are_aligned_make_wide_accesses() {
+    let counting = Counting::new();
+    let points = counting.upload(&[1.0f32; 256]);
+    let (vectors, numbers) = (counting.upload(&[1.0f32; 128]), counting.upload(&[1.0f64; 64]));
+    let mut out = counting.zeros::<f32>(128);
+    let counts = counting.count(
+        "structures",
+        Launch::linear(1, 32),
+        &mut [points.cuda().into(), vectors.cuda().into(), numbers.cuda().into(), out.cuda_mut().into()],
+    );
+    // Two lines of four members.
+    let of = |array: &str| counts.sum(|a| a.requests, |a| a.array == array);
+    assert_eq!(of("points"), 8.0);
+    assert_eq!(counts.sum(|a| a.sectors, |a| a.array == "points"), 8.0 * 16.0);
+    let (vectors, _) = access(&counts, "vectors", Kind::Read);
+    assert_eq!((vectors.requests, vectors.sectors), (1.0, 16.0));
+}
+
+#[test]
+fn a_pointer_that_depends_on_the_lane_is_one_request() {
+    let counting = Counting::new();
+    let (one, other) = (counting.upload(&[1.0f32; 32]), counting.upload(&[1.0f32; 32]));
+    let mut out = counting.zeros::<f32>(32);
+    let counts = counting.count(
+        "choice",
+        Launch::linear(1, 32),
+        &mut [one.cuda().into(), other.cuda().into(), out.cuda_mut().into(), 1.into()],
+    );
+    let line = |text: &str| counts.lines.iter().find(|line| line.text.contains(text)).unwrap();
+    for text in ["sum = in[t]", "sum += near[t]"] {
+        let accesses = &line(text).accesses;
+        assert_eq!(accesses.iter().map(|a| a.requests).sum::<f64>(), 1.0, "{accesses:#?}");
+        assert_eq!(accesses.iter().map(|a| a.lanes).sum::<f64>(), 32.0);
+        assert_eq!(accesses.len(), 2);
+    }
+}
+
+#[test]
+fn lanes_part_at_the_line_of_the_condition() {
+    let counting = Counting::new();
+    let (input, mut out) = (counting.upload(&[3.0f32; 32]), counting.zeros::<f32>(32));
+    let counts = counting.count(
+        "late",
+        Launch::linear(1, 32),
+        &mut [input.cuda().into(), out.cuda_mut().into(), 1.into()],
+    );
+    let parted: Vec<_> =
+        counts.lines.iter().filter(|line| line.splits > 0.0).map(|line| line.place.line).collect();
+    assert_eq!(parted, [line_of("if (sum > 2 * t)")]);
+}
+
+#[test]
+fn emulators_that_count_do_not_share_what_they_keep() {
+    let counts: Vec<_> = std::thread::scope(|scope| {
+        let one = |_| {
+            scope.spawn(|| {
+                let counting = Counting::new();
+                let (input, mut out) = (counting.upload(&[1.0f32; 1000]), counting.zeros::<f32>(16 * 256));
+                counting.count_of(
+                    &PLAIN,
+                    "many",
+                    Launch::linear(16, 256),
+                    &mut [input.cuda().into(), out.cuda_mut().into(), 1000.into()],
+                )
+            })
+        };
+        let all: Vec<_> = (0..2).map(one).collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for counts in counts {
+        assert_eq!(access(&counts, "in", Kind::Read).0.requests, 16.0 * 8.0 * 1000.0);
+    }
 }

@@ -122,7 +122,7 @@ fn start(cli: Cli, given: Given, ladders: &Ladders, line: &[OsString]) -> anyhow
         Some(Command::List(args)) => ladder::list::run(ladders, &args),
         Some(Command::Explain(args)) => ladder::explain::run(ladders, &args),
         Some(Command::Report(args)) => ladder::report::run(&context, ladders, &args),
-        Some(Command::Counters(args)) => ladder::counters::run(&context, ladders, &args),
+        Some(Command::Counters(args)) => ladder::counters::run(&context, ladders, &args, line),
         Some(Command::Compare(args)) => ladder::compare::run(&args),
         Some(Command::Applications(args)) => ladder::applications::run(&context, ladders, &args),
         Some(Command::Try(args)) => ladder::own::run(&context, ladders, &args, line),

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 /// Kinds of instructions that [`Work`] counts.
-pub(crate) const KINDS: usize = 8;
+pub(crate) const KINDS: usize = 5;
 /// Places of the kinds in the table.
 pub(crate) const INTEGER: usize = 0;
 pub(crate) const SINGLE: usize = 1;
@@ -24,6 +24,8 @@ struct Work {
     /// Products and sums, which a GPU joins in pairs: of single and of double precision.
     products: [u16; 2],
     sums: [u16; 2],
+    /// Its branches.
+    branches: u32,
 }
 
 impl Work {
@@ -116,11 +118,19 @@ impl Work {
     }
 }
 
-/// The assembly with a table `emu_blocks`: where each block begins, and what it does.
+/// Whether an instruction goes one of several ways.
+fn branches(text: &str) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    let jump = name.starts_with('j') && (name != "jmp" || text.contains('*'));
+    // On 64-bit ARM.
+    jump || name.starts_with("b.") || matches!(name, "cbz" | "cbnz" | "tbz" | "tbnz" | "br")
+}
+
+/// The assembly with a table `emu_blocks`: where each block begins, its last branch, and what it does.
 pub(crate) fn with_blocks(assembly: &str) -> String {
     let mut out = String::with_capacity(assembly.len() + assembly.len() / 8);
-    let (mut all, mut present): (Vec<[u16; KINDS]>, Option<Work>) = (Vec::new(), None);
-    let end = |present: &mut Option<Work>, all: &mut Vec<_>| all.extend(present.take().map(Work::finished));
+    let (mut all, mut present): (Vec<Work>, Option<Work>) = (Vec::new(), None);
+    let end = |present: &mut Option<Work>, all: &mut Vec<_>| all.extend(present.take());
     for line in assembly.lines() {
         out.push_str(line);
         out.push('\n');
@@ -140,13 +150,22 @@ pub(crate) fn with_blocks(assembly: &str) -> String {
             present = Some(Work::default());
         } else if let Some(work) = &mut present {
             work.count(text);
+            if branches(text) {
+                work.branches += 1;
+                let _ = writeln!(out, ".Lemu_branch{}_{}:", all.len(), work.branches);
+            }
         }
     }
     end(&mut present, &mut all);
     out.push_str("\t.section emu_blocks,\"aw\",@progbits\n\t.balign 8\n");
-    for (number, counts) in all.iter().enumerate() {
-        let list: Vec<_> = counts.iter().map(u16::to_string).collect();
-        let _ = writeln!(out, "\t.8byte .Lemu_block{number}\n\t.2byte {}", list.join(","));
+    for (number, work) in all.into_iter().enumerate() {
+        let branch = match work.branches {
+            0 => "0".to_owned(),
+            last => format!(".Lemu_branch{number}_{last}"),
+        };
+        let list: Vec<_> = work.finished().iter().map(u16::to_string).collect();
+        let _ =
+            writeln!(out, "\t.8byte .Lemu_block{number},{branch}\n\t.2byte {}\n\t.balign 8", list.join(","));
     }
     out.push_str("\t.section .note.GNU-stack,\"\",@progbits\n");
     out
@@ -164,8 +183,9 @@ mod tests {
             \taddsd\t%xmm2, %xmm0\n\tret\n\t.cfi_endproc\n\taddq\t$4, %rbx\n";
         let out = with_blocks(text);
         // One joined operation, two on integers, one branch.
-        assert!(out.contains(".8byte .Lemu_block0\n\t.2byte 2,1,0,0,1,0,0,0\n"), "{out}");
-        assert!(out.contains(".8byte .Lemu_block1\n\t.2byte 0,8,1,1,0,0,0,0\n"), "{out}");
+        assert!(out.contains(".8byte .Lemu_block0,.Lemu_branch0_1\n\t.2byte 2,1,0,0,1\n"), "{out}");
+        assert!(out.contains("\tje\t.L30\n.Lemu_branch0_1:\n"), "{out}");
+        assert!(out.contains(".8byte .Lemu_block1,0\n\t.2byte 0,8,1,1,0\n"), "{out}");
         assert_eq!(out.matches(".Lemu_block1:\n").count(), 1);
     }
 }

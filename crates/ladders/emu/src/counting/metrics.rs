@@ -1,7 +1,7 @@
 //! What one request of a warp costs: sectors, turns, lanes at the same address.
 
-/// The bytes of a sector, which is the smallest piece that moves between caches.
-pub(crate) const SECTOR: u64 = 32;
+use super::SECTOR;
+
 /// Sectors of a row of the caches: a request takes a turn for each row.
 pub(crate) const ROW: u64 = 4;
 /// Banks of shared memory, each 4 bytes wide.
@@ -25,9 +25,24 @@ pub(crate) fn sectors(lanes: &Lanes, size: u64, found: &mut Vec<u64>) {
     found.dedup();
 }
 
-/// The least number of turns that an access of this size takes with all lanes active.
-pub(crate) fn least_turns(size: u64) -> u64 {
-    (size / 4).clamp(1, 4)
+/// The least number of turns for what the lanes want: a word from each bank in each turn.
+pub(crate) fn least_turns(lanes: &Lanes, size: u64) -> u64 {
+    (all_words(lanes.iter(), size).len() as u64).div_ceil(BANKS as u64).max(1)
+}
+
+/// The distinct words of 4 bytes that the lanes want, sorted.
+fn all_words<'a>(lanes: impl Iterator<Item = &'a (u64, u8)>, size: u64) -> Vec<u64> {
+    let mut words: Vec<u64> = Vec::with_capacity(128);
+    for &(at, _) in lanes {
+        let (first, last) = (at / 4, (at + size - 1) / 4);
+        // Lanes that want what the lane before wants are common.
+        if words.last() != Some(&last) || size > 4 {
+            words.extend(first..=last);
+        }
+    }
+    words.sort_unstable();
+    words.dedup();
+    words
 }
 
 /// Turns of shared memory: in each, a bank serves one word of 4 bytes, to any number of lanes.
@@ -63,18 +78,8 @@ fn pairs(lanes: &Lanes) -> bool {
 
 /// The most distinct words that one bank has to serve.
 fn part<'a>(lanes: impl Iterator<Item = &'a (u64, u8)>, size: u64) -> u64 {
-    let mut words: Vec<u64> = Vec::with_capacity(128);
-    for &(at, _) in lanes {
-        let word = at / 4;
-        // Lanes that want what the lane before wants are common.
-        if words.last() != Some(&((at + size - 1) / 4)) || size > 4 {
-            words.extend(word..=(at + size - 1) / 4);
-        }
-    }
-    words.sort_unstable();
-    words.dedup();
     let mut banks = [0u64; BANKS];
-    for word in words {
+    for word in all_words(lanes, size) {
         banks[(word % BANKS as u64) as usize] += 1;
     }
     banks.into_iter().max().unwrap_or(0)
@@ -132,7 +137,12 @@ mod tests {
             2,
             "one vector for a quarter: two parts of two quarters"
         );
-        assert_eq!([4, 8, 16].map(least_turns), [1, 2, 4]);
+        for size in [4, 8, 16] {
+            assert_eq!(least_turns(&lanes(|l| size * l), size), size / 4);
+            assert_eq!(least_turns(&lanes(|_| 64), size), 1, "one address for all");
+        }
+        let few = |size: u64| lanes(|l| size * l)[..4].to_vec();
+        assert_eq!([4, 8, 16].map(|size| least_turns(&few(size), size)), [1, 1, 1]);
     }
 
     #[test]

@@ -14,12 +14,18 @@ mod names;
 pub(crate) mod record;
 mod replay;
 pub(crate) mod symbols;
+mod types;
 
 use std::collections::BTreeMap;
 
 use rayspin_device::cuda::Launch;
 
 pub use symbols::SourceLine;
+
+/// Lanes of a warp.
+pub const WARP: u32 = 32;
+/// Bytes of a sector, which is the smallest piece that moves between caches.
+pub const SECTOR: u64 = 32;
 
 /// What a piece of code does, as `counting.cc` tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,16 +83,24 @@ pub struct Work {
 }
 
 impl Work {
-    fn add(&mut self, counts: &[u16; assembly::KINDS], times: f64) {
-        for (sum, kind) in [
-            (&mut self.integer, assembly::INTEGER),
-            (&mut self.single, assembly::SINGLE),
-            (&mut self.double, assembly::DOUBLE),
-            (&mut self.special, assembly::SPECIAL),
-            (&mut self.branch, assembly::BRANCH),
-        ] {
-            *sum += f64::from(counts[kind]) * times;
+    /// What the instructions of a block of code do that is run this often.
+    fn of(counts: &[u16; assembly::KINDS], times: f64) -> Self {
+        let number = |kind: usize| f64::from(counts[kind]) * times;
+        Self {
+            integer: number(assembly::INTEGER),
+            single: number(assembly::SINGLE),
+            double: number(assembly::DOUBLE),
+            special: number(assembly::SPECIAL),
+            branch: number(assembly::BRANCH),
         }
+    }
+
+    fn add(&mut self, more: &Self) {
+        self.integer += more.integer;
+        self.single += more.single;
+        self.double += more.double;
+        self.special += more.special;
+        self.branch += more.branch;
     }
 
     /// All of them.
@@ -108,7 +122,7 @@ pub struct Access {
     pub requests: f64,
     /// Active lanes of all requests.
     pub lanes: f64,
-    /// Bytes that lanes ask for.
+    /// Bytes that lanes ask for: of a texture one texel a lane, though a weighted one takes several.
     pub bytes: f64,
     /// Sectors of 32 bytes that move, of global memory and textures.
     pub sectors: f64,
@@ -181,9 +195,9 @@ pub struct Counts {
     pub shared: u32,
     /// Blocks of a launch that were counted; the numbers are scaled to all.
     pub counted: u64,
-    /// Whether only one warp of each of these was counted.
-    pub lone: bool,
-    /// Whether all that the counted blocks did was kept.
+    /// Warps of a counted block whose events were kept, the fewest: not all of blocks that do much.
+    pub kept: u32,
+    /// Whether all that these warps did was kept.
     pub whole: bool,
     /// Whether the program has lines that only the emulator runs.
     pub twin: bool,
@@ -207,6 +221,24 @@ impl Counts {
         self.launch.blocks.iter().map(|&side| u64::from(side)).product()
     }
 
+    /// Warps of a block.
+    pub fn warps_of_block(&self) -> u32 {
+        self.launch.threads.iter().product::<u32>().div_ceil(WARP)
+    }
+
+    /// The share of all warps of a launch that was counted.
+    pub fn share(&self) -> f64 {
+        let blocks = self.counted as f64 / self.blocks().max(1) as f64;
+        blocks * f64::from(self.kept) / f64::from(self.warps_of_block().max(1))
+    }
+
+    /// Instructions of all lines.
+    pub fn work(&self) -> Work {
+        let mut all = Work::default();
+        self.lines.iter().for_each(|line| all.add(&line.work));
+        all
+    }
+
     /// The sum of something over accesses.
     pub fn sum(&self, of: impl Fn(&Access) -> f64, wanted: impl Fn(&Access) -> bool) -> f64 {
         self.lines.iter().flat_map(|line| &line.accesses).filter(|access| wanted(access)).map(of).sum()
@@ -228,7 +260,7 @@ impl Counts {
         let accesses = self.sum(|access| access.lanes, |_| true);
         let own: f64 = self.lines.iter().map(|line| line.lane_work).sum();
         let requests = self.sum(|access| access.requests, |_| true);
-        let all: f64 = self.lines.iter().map(|line| line.work.total()).sum();
+        let all = self.work().total();
         if all + requests > 0.0 { (own + accesses) / (all + requests) } else { 0.0 }
     }
 
@@ -236,7 +268,7 @@ impl Counts {
     pub(crate) fn add(&mut self, other: Self) {
         self.launches += other.launches;
         self.whole &= other.whole;
-        self.lone |= other.lone;
+        self.kept = self.kept.min(other.kept);
         self.counted = self.counted.min(other.counted);
         self.warps += other.warps;
         self.waits += other.waits;
@@ -289,14 +321,10 @@ impl Line {
             (&mut self.barriers, other.barriers),
             (&mut self.exchanges, other.exchanges),
             (&mut self.lane_work, other.lane_work),
-            (&mut self.work.integer, other.work.integer),
-            (&mut self.work.single, other.work.single),
-            (&mut self.work.double, other.work.double),
-            (&mut self.work.special, other.work.special),
-            (&mut self.work.branch, other.work.branch),
         ] {
             *own += more;
         }
+        self.work.add(&other.work);
         other.accesses.into_iter().for_each(|access| self.insert(access));
     }
 

@@ -1,6 +1,8 @@
 //! Names that a program's text gives: a kernel's parameters, variables of constant memory, members of
 //! vectors.
 
+use std::collections::BTreeMap;
+
 use crate::words::{group, last_word, statement_end, without_comments, word};
 
 /// The names of a kernel's parameters, in order.
@@ -57,20 +59,48 @@ pub(crate) fn constants(text: &str) -> Vec<String> {
     text.split("__constant__").skip(1).map(named).collect()
 }
 
-/// Whether a line uses a member of something: `p.x`, `p->re`.
-pub(crate) fn has_member(line: &str) -> bool {
+/// The members of things that a line uses, by thing: `p.x`, `p->re`.
+pub(crate) fn members(line: &str) -> Vec<Vec<&str>> {
     let line = line.split("//").next().unwrap_or_default();
-    let begins = |text: &str| !word(text).is_empty() && !text.starts_with(|c: char| c.is_ascii_digit());
-    line.match_indices('.').any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        let named = before.is_some_and(|c| c == ']' || c == ')' || c == '_' || c.is_ascii_alphanumeric());
+    let mut things: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (at, point) in line.match_indices('.').chain(line.match_indices("->")) {
+        let (thing, name) = (thing(&line[..at]), word(&line[at + point.len()..]));
         // The point of a number is none: 1.f, 2.5e3.
-        let number = line[..at]
-            .rsplit(|c: char| !(c == '_' || c.is_ascii_alphanumeric()))
-            .next()
-            .is_some_and(|last| last.starts_with(|c: char| c.is_ascii_digit()));
-        named && !number && begins(&line[at + 1..])
-    }) || line.match_indices("->").any(|(at, _)| begins(&line[at + 2..]))
+        let digit = |text: &str| text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit());
+        if !digit(thing) && !digit(name) {
+            things.entry(thing).or_default().push(name);
+        }
+    }
+    things.into_values().collect()
+}
+
+/// What stands before a point: `a.b[i + 1]`, `f(x)`.
+fn thing(before: &str) -> &str {
+    let mut from = before.len();
+    loop {
+        let rest = &before[..from];
+        if rest.ends_with([']', ')']) {
+            let mut depth = 0;
+            let open = rest.char_indices().rev().find(|(_, letter)| {
+                depth += i32::from(matches!(letter, ']' | ')')) - i32::from(matches!(letter, '[' | '('));
+                depth == 0
+            });
+            match open {
+                Some((at, _)) => from = at,
+                None => return "",
+            }
+            continue;
+        }
+        let name = rest.trim_end_matches(|c: char| c == '_' || c.is_ascii_alphanumeric());
+        if name.len() < from {
+            from = name.len();
+        }
+        match () {
+            () if name.ends_with('.') => from -= 1,
+            () if name.ends_with("->") => from -= 2,
+            () => return &before[from..],
+        }
+    }
 }
 
 #[cfg(test)]
@@ -90,9 +120,13 @@ mod tests {
 
     #[test]
     fn members_are_told_from_numbers() {
-        assert!(
-            has_member("s += p[i].x;") && has_member("a->re") && has_member("f(v).y") && has_member("v.w")
-        );
-        assert!(!has_member("s += 1.0f * x[2 * i];") && !has_member("2.e3 + 1.f") && !has_member("// a.b"));
+        for (line, expected) in [
+            ("s += p[i].x * q.w - p[i].y;", vec![vec!["x", "y"], vec!["w"]]),
+            ("a->re", vec![vec!["re"]]),
+            ("v = a.b[i + c[1]].x + f(v).y // a.b", vec![vec!["b"], vec!["x"], vec!["y"]]),
+        ] {
+            assert_eq!(members(line), expected);
+        }
+        assert!(members("s += 1.0f * x[2 * i];").is_empty() && members("2.e3 + 1.f").is_empty());
     }
 }

@@ -7,17 +7,20 @@ use std::ffi::{CStr, c_char, c_int};
 
 use rayspin_device::cuda::{Launch, Program};
 
+use crate::words::{has_word, without_comments};
+
 use super::graph::{END, Graph};
 use super::map::Map;
-use super::replay::{Happened, Item, Known, Replay, Thread, Visit};
+use super::replay::{Happened, Item, Known, Replay, Thread, Visit, Warp};
 use super::symbols::{SourceLine, Symbols, lines};
-use super::{Access, Counts, Kind, Line, Space, Touched, assembly, names};
+use super::types::SIZES;
+use super::{Access, Counts, Kind, Line, Space, Touched, WARP, Work, assembly, names};
 
 /// Most events that are kept of one block: 16 bytes each.
 const OF_BLOCK: u64 = 12 << 20;
 /// Events of a launch after which no more blocks are counted than have to be.
 const OF_LAUNCH: u64 = 24 << 20;
-/// Blocks that are counted of any launch: the first, the last, and others.
+/// Blocks that are counted of any launch: the first, the last, and others. Those that do little are more.
 const LEAST: u64 = 8;
 /// Events that wait for the graph to be complete.
 const WAITING: usize = 3 << 20;
@@ -52,14 +55,15 @@ pub(crate) struct RawShared {
 #[repr(C)]
 pub(crate) struct RawWork {
     at: u64,
+    branch: u64,
     counts: [u16; assembly::KINDS],
 }
 
 /// As in `counting.cc`.
 #[repr(C)]
 pub(crate) struct RawCounting {
-    start: unsafe extern "C" fn(*const RawRange, u32, u64, u32),
-    stop: unsafe extern "C" fn() -> c_int,
+    start: unsafe extern "C" fn(*const RawRange, u32, u64, u32, *const u8),
+    stop: unsafe extern "C" fn(*mut c_int) -> u32,
     events: unsafe extern "C" fn(u32, *mut u64) -> *const RawEvent,
     arrays: unsafe extern "C" fn(*mut u32) -> *const RawShared,
     blocks: unsafe extern "C" fn(*mut u64, *mut u64) -> *const RawWork,
@@ -77,11 +81,19 @@ fn kind(raw: u8) -> Option<Kind> {
     })
 }
 
+/// What a block of code does.
+struct Block {
+    counts: [u16; assembly::KINDS],
+    /// Where its last branch is, if it has one.
+    branch: Option<u32>,
+}
+
 /// What is known of a library that counts.
 pub(crate) struct Counter {
     raw: *const RawCounting,
     symbols: Symbols,
-    work: HashMap<u32, [u16; assembly::KINDS]>,
+    blocks: HashMap<u32, Block>,
+    alignments: [u8; SIZES],
     program: Program,
     lines: HashMap<SourceLine, String>,
 }
@@ -99,9 +111,15 @@ impl Counter {
             let first = ((*raw).blocks)(&raw mut count, &raw mut base);
             if first.is_null() { &[] } else { std::slice::from_raw_parts(first, count as usize) }
         };
-        let work = table.iter().map(|row| ((row.at - base) as u32, row.counts)).collect();
+        let inside = |at: u64| (at - base) as u32;
+        let block = |row: &RawWork| {
+            let branch = (row.branch != 0).then(|| inside(row.branch));
+            (inside(row.at), Block { counts: row.counts, branch })
+        };
+        let blocks = table.iter().map(block).collect();
+        let alignments = symbols.types().alignments();
         let lines = lines(&program.text);
-        Self { raw, symbols, work, program, lines }
+        Self { raw, symbols, blocks, alignments, program, lines }
     }
 
     fn table(&self) -> &RawCounting {
@@ -180,18 +198,26 @@ pub(crate) struct Recording<'a> {
     nodes: Map<(u32, u32), u32>,
     codes: Vec<u32>,
     graph: Graph,
-    waiting: Vec<(u32, Vec<Thread>)>,
+    waiting: Vec<Warp>,
     waiting_events: usize,
     happened: Happened,
-    joins: Map<u32, u32>,
+    joins: Map<u32, (u32, u64)>,
     known: Map<u32, bool>,
     events: u64,
     counted: u64,
-    /// Warps of the counted blocks that were kept.
-    warps: u64,
-    /// Whether one warp of a block is kept, because a whole block is too much.
-    lone: bool,
+    /// Blocks that do much and are still to be counted.
+    least: u64,
+    /// Warps of a block whose events are kept, where all are too much.
+    kept: u32,
     whole: bool,
+    /// Chooses blocks: the same every time.
+    state: u64,
+}
+
+/// A block to count, and the number of blocks from it on and before it that it stands for.
+pub(crate) struct Sample {
+    pub(crate) block: u64,
+    pub(crate) of: u64,
 }
 
 impl<'a> Recording<'a> {
@@ -214,59 +240,73 @@ impl<'a> Recording<'a> {
             known: Map::default(),
             events: 0,
             counted: 0,
-            warps: 0,
-            lone: false,
+            least: LEAST - 2,
+            kept: u32::MAX,
             whole: true,
+            state: 0x9E37_79B9_7F4A_7C15,
         }
     }
 
-    /// The blocks that are to be counted after the first, in order.
-    pub(crate) fn sample(&self, blocks: u64) -> Vec<u64> {
-        let many = (OF_LAUNCH / self.events.max(1)).max(LEAST).min(blocks);
-        if many == blocks {
-            return (1..blocks).collect();
+    /// The block to count of those from `next` on: the first and the last of all blocks stand for themselves;
+    /// of the others each stands for its neighbours, for more of them the more the blocks so far did.
+    pub(crate) fn sample(&mut self, next: u64, blocks: u64) -> Option<Sample> {
+        if next >= blocks {
+            return None;
         }
-        // A fixed sequence of numbers: the same blocks every time.
-        let mut state = 0x9E37_79B9_7F4A_7C15u64;
-        let mut chosen = std::collections::BTreeSet::from([blocks - 1]);
-        while (chosen.len() as u64) < many - 1 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            chosen.insert(1 + ((u128::from(state >> 1) * u128::from(blocks - 1)) >> 63) as u64);
+        let left = blocks - 1 - next;
+        if next == 0 || left == 0 {
+            return Some(Sample { block: next, of: 1 });
         }
-        chosen.into_iter().filter(|&block| block < blocks).collect()
+        let each = (self.events / self.counted.max(1)).max(1);
+        let many = (OF_LAUNCH.saturating_sub(self.events) / each).max(self.least).max(1);
+        let of = left.div_ceil(many.min(left));
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let chosen = ((u128::from(self.state >> 1) * u128::from(of)) >> 63) as u64;
+        Some(Sample { block: next + chosen, of })
     }
 
-    /// Runs one of `blocks` blocks and keeps what its threads tell. If that is too much, the block is left
-    /// out, and of later ones a warp each is kept.
-    pub(crate) fn block<T>(&mut self, blocks: u64, threads: u32, run: impl FnOnce() -> T) -> T {
-        let warps = threads.div_ceil(32).max(1);
-        let chosen = if self.lone { 1 << ((5 * self.counted + 3) % u64::from(warps)) } else { u32::MAX };
-        // SAFETY: the ranges live until the block has run; one thread runs it.
+    /// Runs a block that stands for `of` blocks and keeps what its threads tell; if that is too much, of
+    /// fewer warps.
+    pub(crate) fn block<T>(&mut self, of: u64, threads: u32, run: impl FnOnce() -> T) -> T {
+        let warps = threads.div_ceil(WARP).clamp(1, WARP);
+        let chosen = self.warps(warps);
+        let (raw, count) = (self.ranges.as_ptr(), self.ranges.len() as u32);
+        // SAFETY: the ranges live until the block has run; one thread runs it; the table has as many sizes as
+        // the library.
         unsafe {
-            (self.counter.table().start)(self.ranges.as_ptr(), self.ranges.len() as u32, OF_BLOCK, chosen);
+            (self.counter.table().start)(raw, count, OF_BLOCK, chosen, self.counter.alignments.as_ptr());
         }
         let done = run();
+        let mut whole = 0;
         // SAFETY: no requirements.
-        let whole = unsafe { (self.counter.table().stop)() } != 0;
-        if !whole && !self.lone && self.counted == 0 && blocks > 1 {
-            self.lone = true;
-            self.events = OF_BLOCK;
-            return done;
-        }
-        self.whole &= whole;
+        let kept = unsafe { (self.counter.table().stop)(&raw mut whole) };
+        self.kept = self.kept.min(kept.count_ones());
+        self.whole &= whole != 0;
         self.counted += 1;
+        let before = self.events;
         let shared = self.shared_arrays();
-        let number = self.counted.min(u32::MAX.into()) as u32;
-        for first in (0..threads).step_by(32).filter(|first| chosen >> (first / 32) & 1 == 1) {
+        let block = self.counted.min(u32::MAX.into()) as u32;
+        let weight = of as f64 * f64::from(warps) / f64::from(kept.count_ones().max(1));
+        for first in (0..threads).step_by(32).filter(|first| kept >> (first / 32) & 1 == 1) {
             let lanes = first..threads.min(first + 32);
-            let warp = lanes.map(|thread| self.thread(thread, &shared)).collect();
-            self.waiting.push((number, warp));
-            self.warps += 1;
+            let threads = lanes.map(|thread| self.thread(thread, &shared)).collect();
+            self.waiting.push(Warp { block, weight, threads });
+        }
+        if self.counted > 1 && (self.events - before > OF_LAUNCH / (4 * LEAST) || self.events > OF_LAUNCH) {
+            self.least = self.least.saturating_sub(1);
         }
         if self.waiting_events > WAITING {
             self.replay();
         }
         done
+    }
+
+    /// The warps of the next block that are kept: others in each block.
+    fn warps(&self, warps: u32) -> u32 {
+        let kept = self.kept.min(warps);
+        let first = ((5 * self.counted + 3) % u64::from(warps)) as u32;
+        (0..kept).fold(0, |mask, k| mask | 1 << ((first + k * warps / kept) % warps))
     }
 
     /// The numbers of the present block's shared arrays.
@@ -298,10 +338,15 @@ impl<'a> Recording<'a> {
         }
         let place = self.counter.symbols.place(code);
         if let Some(place) = &place
-            && self.counter.lines.get(place).is_some_and(|text| names::has_member(text))
+            && let Some(text) = self.counter.lines.get(place)
         {
+            let types = self.counter.symbols.types();
+            let several = names::members(text).into_iter().filter(|members| members.len() > 1);
+            let several: Vec<_> = several.collect();
+            let fits = |&width: &u64| several.iter().all(|members| types.joined(members, width));
+            let widths: u64 = [8, 16].into_iter().filter(fits).filter(|_| !several.is_empty()).sum();
             let number = place.line.wrapping_mul(0x9E37_79B1) ^ place.file.len() as u32;
-            self.joins.insert(code, number);
+            self.joins.insert(code, (number, widths));
         }
         self.known.insert(code, place.is_some());
         place.is_some()
@@ -358,20 +403,17 @@ impl<'a> Recording<'a> {
     fn replay(&mut self) {
         let meetings = self.graph.meetings();
         let known = Known { meetings: &meetings, spaces: &self.spaces, joins: &self.joins };
-        for (block, warp) in self.waiting.drain(..) {
-            Replay::run(&known, block, &warp, &mut self.happened);
+        for warp in self.waiting.drain(..) {
+            Replay::run(&known, &warp, &mut self.happened);
         }
         self.waiting_events = 0;
     }
 
-    /// The counts, scaled to all blocks.
+    /// The counts of all blocks.
     pub(crate) fn finish(mut self, kernel: &str, launch: Launch, shared: u32) -> Counts {
         self.replay();
-        let blocks: u64 = launch.blocks.iter().map(|&side| u64::from(side)).product();
-        let warps = u64::from(launch.threads.iter().product::<u32>().div_ceil(32));
-        let scale = (blocks * warps) as f64 / self.warps.max(1) as f64;
         let mut all: BTreeMap<SourceLine, Line> = BTreeMap::new();
-        let Counter { symbols, lines, work, program, .. } = &mut *self.counter;
+        let Counter { symbols, lines, blocks, program, .. } = &mut *self.counter;
         let mut line_of = |code: u32| -> Option<SourceLine> {
             let place = symbols.place(code)?;
             let text = || lines.get(&place).cloned().unwrap_or_default();
@@ -383,21 +425,26 @@ impl<'a> Recording<'a> {
             .nodes
             .iter()
             .zip(&self.codes)
-            .map(|(node, &code)| (*node, code, line_of(code)))
+            .map(|(node, &code)| {
+                // Lanes part at the branch, which may lie behind the line that the block begins with.
+                let branch = blocks.get(&code).and_then(|block| block.branch).filter(|_| node.splits > 0.0);
+                (*node, code, line_of(code), branch.and_then(&mut line_of))
+            })
             .collect();
         let mut requests: Vec<_> = self.happened.requests.iter().map(|(key, value)| (*key, *value)).collect();
         requests.sort_unstable_by_key(|(key, _)| *key);
         let requests: Vec<_> =
             requests.into_iter().map(|(key, value)| (key, value, line_of(key.0))).collect();
-        for (node, code, place) in nodes {
+        for (node, code, place, branch) in nodes {
+            if let Some(line) = branch.or_else(|| place.clone()).and_then(|branch| all.get_mut(&branch)) {
+                line.splits += node.splits;
+            }
             let Some(line) = place.and_then(|place| all.get_mut(&place)) else { continue };
-            line.visits += node.visits as f64 * scale;
-            line.lanes += node.lanes as f64 * scale;
-            line.splits += node.splits as f64 * scale;
-            if let Some(counts) = work.get(&code) {
-                line.work.add(counts, node.visits as f64 * scale);
-                line.lane_work +=
-                    counts.iter().map(|&n| f64::from(n)).sum::<f64>() * node.lanes as f64 * scale;
+            line.visits += node.visits;
+            line.lanes += node.lanes;
+            if let Some(Block { counts, .. }) = blocks.get(&code) {
+                line.work.add(&Work::of(counts, node.visits));
+                line.lane_work += Work::of(counts, node.lanes).total();
             }
         }
         let name = |array: u16| match self.arrays.get(usize::from(array)) {
@@ -410,25 +457,24 @@ impl<'a> Recording<'a> {
         for ((_, array, kind), counted, place) in requests {
             let Some(line) = place.and_then(|place| all.get_mut(&place)) else { continue };
             match kind {
-                Kind::Barrier => line.barriers += counted.requests as f64 * scale,
-                Kind::Exchange => line.exchanges += counted.requests as f64 * scale,
+                Kind::Barrier => line.barriers += counted.requests,
+                Kind::Exchange => line.exchanges += counted.requests,
                 Kind::Read | Kind::Write | Kind::Atomic | Kind::Texel => {
                     let (array, space) = name(array);
-                    let scaled = |n: u64| n as f64 * scale;
                     line.insert(Access {
                         array,
                         space,
                         kind,
-                        requests: scaled(counted.requests),
-                        lanes: scaled(counted.lanes),
-                        bytes: scaled(counted.bytes),
-                        sectors: scaled(counted.sectors),
-                        rows: scaled(counted.rows),
-                        turns: scaled(counted.turns),
-                        least: scaled(counted.least),
-                        alike: scaled(counted.alike),
-                        distinct: scaled(counted.distinct),
-                        most: scaled(counted.most),
+                        requests: counted.requests,
+                        lanes: counted.lanes,
+                        bytes: counted.bytes,
+                        sectors: counted.sectors,
+                        rows: counted.rows,
+                        turns: counted.turns,
+                        least: counted.least,
+                        alike: counted.alike,
+                        distinct: counted.distinct,
+                        most: counted.most,
                     });
                 }
             }
@@ -437,7 +483,7 @@ impl<'a> Recording<'a> {
         for (&array, set) in &self.happened.touched {
             let (own, space) = name(array);
             let bytes = self.arrays.get(usize::from(array)).map_or(0, |array| array.bytes);
-            let by_block = set.by_block as f64 * scale;
+            let by_block = set.by_block;
             touched.push(Touched { array: own, space, bytes, sectors: set.count(), by_block });
         }
         touched.sort_by(|a, b| a.array.cmp(&b.array));
@@ -448,14 +494,14 @@ impl<'a> Recording<'a> {
             launches: 1,
             shared,
             counted: self.counted,
-            lone: self.lone,
+            kept: self.kept.min(launch.threads.iter().product::<u32>().div_ceil(WARP)),
             whole: self.whole,
-            twin: program.text.contains("RAYSPIN_EMULATED"),
+            twin: has_word(&without_comments(&program.text), "RAYSPIN_EMULATED"),
             lines: all.into_values().collect(),
             touched,
-            warps: self.happened.warps as f64 * scale,
-            waits: self.happened.waits as f64 * scale,
-            shared_waits: self.happened.shared_waits as f64 * scale,
+            warps: self.happened.warps,
+            waits: self.happened.waits,
+            shared_waits: self.happened.shared_waits,
             longest: self.happened.longest as f64,
         }
     }

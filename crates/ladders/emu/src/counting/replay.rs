@@ -45,41 +45,41 @@ impl Thread {
 /// How often warps were in a block of code.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Node {
-    pub(crate) visits: u64,
-    pub(crate) lanes: u64,
+    pub(crate) visits: f64,
+    pub(crate) lanes: f64,
     /// How often lanes of a warp went different ways from here.
-    pub(crate) splits: u64,
+    pub(crate) splits: f64,
 }
 
 /// Requests of one kind, of one piece of code, to one array.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Requests {
-    pub(crate) requests: u64,
-    pub(crate) lanes: u64,
-    pub(crate) bytes: u64,
-    pub(crate) sectors: u64,
-    pub(crate) rows: u64,
-    pub(crate) turns: u64,
-    pub(crate) least: u64,
+    pub(crate) requests: f64,
+    pub(crate) lanes: f64,
+    pub(crate) bytes: f64,
+    pub(crate) sectors: f64,
+    pub(crate) rows: f64,
+    pub(crate) turns: f64,
+    pub(crate) least: f64,
     /// Requests in which all lanes want the same.
-    pub(crate) alike: u64,
-    pub(crate) distinct: u64,
+    pub(crate) alike: f64,
+    pub(crate) distinct: f64,
     /// Lanes at the most wanted address.
-    pub(crate) most: u64,
+    pub(crate) most: f64,
 }
 
-/// What happened in the warps of a kernel.
+/// What happened in the warps of a kernel, each with the number of warps that it stands for.
 #[derive(Debug, Default)]
 pub(crate) struct Happened {
     pub(crate) nodes: Vec<Node>,
     pub(crate) requests: Map<(u32, u16, Kind), Requests>,
     /// The distinct sectors of each array.
     pub(crate) touched: Map<u16, Touched>,
-    pub(crate) warps: u64,
+    pub(crate) warps: f64,
     /// Blocks of code with loads from global memory: a warp waits once for each.
-    pub(crate) waits: u64,
+    pub(crate) waits: f64,
     /// Blocks of code that use shared memory.
-    pub(crate) shared_waits: u64,
+    pub(crate) shared_waits: f64,
     /// The longest chain of a warp's blocks of code with loads.
     pub(crate) longest: u64,
 }
@@ -91,11 +91,11 @@ pub(crate) struct Touched {
     /// For each sector the last block that touched it, 0 if none did.
     last: Vec<u32>,
     /// The sum over blocks of the distinct sectors of each.
-    pub(crate) by_block: u64,
+    pub(crate) by_block: f64,
 }
 
 impl Touched {
-    fn insert(&mut self, sector: u64, block: u32) {
+    fn insert(&mut self, sector: u64, block: u32, weight: f64) {
         if self.last.is_empty() {
             self.first = sector;
         }
@@ -108,7 +108,7 @@ impl Touched {
         if at >= self.last.len() {
             self.last.resize(at + 1, 0);
         }
-        self.by_block += u64::from(self.last[at] != block);
+        self.by_block += if self.last[at] == block { 0.0 } else { weight };
         self.last[at] = block;
     }
 
@@ -123,14 +123,58 @@ pub(crate) struct Known<'a> {
     pub(crate) meetings: &'a [u32],
     /// For each array its memory.
     pub(crate) spaces: &'a [Space],
-    /// The line of code whose neighbouring accesses may be one.
-    pub(crate) joins: &'a Map<u32, u32>,
+    /// The line of code whose neighbouring accesses may be one, and how wide this may be: 8, 16, both, none.
+    pub(crate) joins: &'a Map<u32, (u32, u64)>,
+}
+
+/// A warp, its block's number, which is at least 1, and the number of warps that it stands for.
+pub(crate) struct Warp {
+    pub(crate) block: u32,
+    pub(crate) weight: f64,
+    pub(crate) threads: Vec<Thread>,
 }
 
 /// A request before it is counted.
 struct Request {
     item: Item,
     lanes: Vec<(u64, u8)>,
+    /// The array of each lane, where they differ: a pointer that depends on the lane.
+    arrays: Vec<u16>,
+}
+
+impl Request {
+    fn new(item: Item) -> Self {
+        Self { item, lanes: Vec::new(), arrays: Vec::new() }
+    }
+
+    fn push(&mut self, item: Item, lane: usize) {
+        if item.array != self.item.array && self.arrays.is_empty() {
+            self.arrays = vec![self.item.array; self.lanes.len()];
+        }
+        if item.array != self.item.array || !self.arrays.is_empty() {
+            self.arrays.push(item.array);
+        }
+        self.lanes.push((item.value, lane as u8));
+    }
+
+    /// The lanes by array; the first part is the request, the others go with it.
+    fn parts(self) -> Vec<Self> {
+        if self.arrays.is_empty() {
+            return vec![self];
+        }
+        let mut parts: Vec<Self> = Vec::new();
+        for (&lane, &array) in self.lanes.iter().zip(&self.arrays) {
+            match parts.iter_mut().find(|part| part.item.array == array) {
+                Some(part) => part.lanes.push(lane),
+                None => parts.push(Self {
+                    item: Item { array, ..self.item },
+                    lanes: vec![lane],
+                    arrays: Vec::new(),
+                }),
+            }
+        }
+        parts
+    }
 }
 
 /// Replays the threads of a warp.
@@ -140,21 +184,24 @@ pub(crate) struct Replay<'a> {
     at: [usize; 32],
     happened: &'a mut Happened,
     block: u32,
+    weight: f64,
     found: Vec<u64>,
     waits: u64,
 }
 
 impl<'a> Replay<'a> {
-    /// Replays at most 32 threads of a block, whose number is at least 1, and adds what happened.
-    pub(crate) fn run(known: &'a Known<'a>, block: u32, threads: &'a [Thread], happened: &'a mut Happened) {
-        let mut replay = Self { known, threads, at: [0; 32], happened, block, found: Vec::new(), waits: 0 };
+    /// Replays at most 32 threads of a block, and adds what happened.
+    pub(crate) fn run(known: &'a Known<'a>, warp: &'a Warp, happened: &'a mut Happened) {
+        let Warp { block, weight, ref threads } = *warp;
+        let mut replay =
+            Self { known, threads, at: [0; 32], happened, block, weight, found: Vec::new(), waits: 0 };
         let all = (0..threads.len()).filter(|&lane| !threads[lane].visits.is_empty());
         let mask = all.fold(0u32, |mask, lane| mask | 1 << lane);
         for start in replay.groups(mask) {
             replay.together(start.1, END);
         }
         let waits = replay.waits;
-        replay.happened.warps += 1;
+        replay.happened.warps += weight;
         replay.happened.longest = replay.happened.longest.max(waits);
     }
 
@@ -190,7 +237,7 @@ impl<'a> Replay<'a> {
             let groups = self.groups(mask);
             let going = groups.iter().fold(0, |all, (_, lanes)| all | lanes);
             if groups.len() > 1 || (going != alive && going != 0) {
-                self.happened.nodes[node as usize].splits += 1;
+                self.happened.nodes[node as usize].splits += self.weight;
             }
             if groups.len() <= 1 {
                 mask = going;
@@ -219,21 +266,22 @@ impl<'a> Replay<'a> {
             self.happened.nodes.resize(at + 1, Node::default());
         }
         let counted = &mut self.happened.nodes[at];
-        counted.visits += 1;
-        counted.lanes += u64::from(mask.count_ones());
+        counted.visits += self.weight;
+        counted.lanes += f64::from(mask.count_ones()) * self.weight;
         let mut requests = self.requests(mask);
         if requests.len() > 1 {
             self.join(&mut requests);
         }
         let (mut global, mut shared) = (false, false);
-        for request in &requests {
+        let parts = requests.into_iter().flat_map(|request| request.parts().into_iter().enumerate());
+        for (part, request) in parts {
             let space = self.known.spaces.get(request.item.array as usize).copied();
             global |= request.item.kind.reads() && matches!(space, Some(Space::Global | Space::Texture));
             shared |= request.item.kind.is_access() && space == Some(Space::Shared);
-            self.count(request, space);
+            self.count(&request, space, part == 0);
         }
-        self.happened.waits += u64::from(global);
-        self.happened.shared_waits += u64::from(shared);
+        self.happened.waits += if global { self.weight } else { 0.0 };
+        self.happened.shared_waits += if shared { self.weight } else { 0.0 };
         self.waits += u64::from(global);
         for lane in lanes_of(mask) {
             self.at[lane] += 1;
@@ -255,21 +303,23 @@ impl<'a> Replay<'a> {
                     .map(|lane| (self.threads[lane].items_of(self.at[lane])[k].value, lane as u8))
                     .collect()
             };
-            let all = items.iter().enumerate().map(|(k, &item)| Request { item, lanes: lanes(k) }).collect();
-            return texels(all);
+            let whole = |(k, &item)| Request { item, lanes: lanes(k), arrays: Vec::new() };
+            return texels(items.iter().enumerate().map(whole).collect());
         }
         let mut all: Vec<(u32, Request)> = Vec::new();
         for lane in lanes_of(mask) {
             let own = self.threads[lane].items_of(self.at[lane]);
             for (k, &item) in own.iter().enumerate() {
                 let time = own[..k].iter().filter(|other| other.code == item.code).count() as u32;
-                let same = |(t, other): &&mut (u32, Request)| {
-                    *t == time && other.item.code == item.code && other.item.array == item.array
+                let same = |(t, other): &(u32, Request)| {
+                    let apart = item.kind == Kind::Texel && other.item.array != item.array;
+                    *t == time && other.item.code == item.code && !apart
                 };
-                match all.iter_mut().find(same) {
-                    Some((_, request)) => request.lanes.push((item.value, lane as u8)),
-                    None => all.push((time, Request { item, lanes: vec![(item.value, lane as u8)] })),
-                }
+                let at = all.iter().position(same).unwrap_or_else(|| {
+                    all.push((time, Request::new(item)));
+                    all.len() - 1
+                });
+                all[at].1.push(item, lane);
             }
         }
         texels(all.into_iter().map(|(_, request)| request).collect())
@@ -281,10 +331,10 @@ impl<'a> Replay<'a> {
         let mut at = 0;
         while at < requests.len() {
             let mut joined = false;
-            if let Some(own) =
+            if let Some((own, widths)) =
                 line(&requests[at]).filter(|_| matches!(requests[at].item.kind, Kind::Read | Kind::Write))
             {
-                for total in [16u64, 8] {
+                for total in [16u64, 8].into_iter().filter(|&total| total & widths != 0) {
                     if let Some(parts) = self.parts(requests, at, own, total) {
                         let lead =
                             parts.iter().copied().min_by_key(|&k| requests[k].lanes[0].0).unwrap_or(at);
@@ -306,7 +356,7 @@ impl<'a> Replay<'a> {
     fn parts(&self, requests: &[Request], at: usize, line: u32, total: u64) -> Option<Vec<usize>> {
         let own = &requests[at];
         let size = u64::from(own.item.size);
-        if size >= total || size < 4 {
+        if size >= total || size < 4 || !own.arrays.is_empty() {
             return None;
         }
         let begin = own.lanes[0].0 / total * total;
@@ -320,7 +370,8 @@ impl<'a> Replay<'a> {
                 other.item.kind == own.item.kind
                     && other.item.array == own.item.array
                     && u64::from(other.item.size) == size
-                    && self.known.joins.get(&other.item.code) == Some(&line)
+                    && other.arrays.is_empty()
+                    && self.known.joins.get(&other.item.code).is_some_and(|(own, _)| *own == line)
                     && other.lanes.len() == own.lanes.len()
                     && other
                         .lanes
@@ -333,61 +384,49 @@ impl<'a> Replay<'a> {
         Some(parts)
     }
 
-    fn count(&mut self, request: &Request, space: Option<Space>) {
-        let Request { item, lanes } = request;
+    /// Counts a request, or the part of it that goes to another array than its `first` lane.
+    fn count(&mut self, request: &Request, space: Option<Space>, first: bool) {
+        let Request { item, lanes, .. } = request;
+        let weight = self.weight;
         let array = if item.kind.is_access() { item.array } else { u16::MAX };
         let counted = self.happened.requests.entry((item.code, array, item.kind)).or_default();
-        counted.requests += 1;
+        counted.requests += if first { weight } else { 0.0 };
         if !item.kind.is_access() {
-            counted.lanes += lanes.len() as u64;
+            counted.lanes += lanes.len() as f64 * weight;
             return;
         }
         let size = u64::from(item.size);
         // A texel of each corner is a place of its own; the lanes are those that asked.
         let active = lanes.iter().fold(0u32, |mask, (_, lane)| mask | 1 << lane).count_ones();
-        counted.lanes += u64::from(active);
-        counted.bytes += size * u64::from(active);
+        let times = |number: u64| number as f64 * weight;
+        counted.lanes += times(active.into());
+        counted.bytes += times(size * u64::from(active));
+        let (distinct, most) = words(lanes);
+        if space != Some(Space::Global) || item.kind == Kind::Atomic {
+            counted.distinct += times(distinct);
+            counted.most += times(most);
+            counted.alike += times(u64::from(distinct == 1 && active > 1));
+        }
         match space {
-            Some(Space::Shared) if item.kind == Kind::Atomic => {
-                let (distinct, most) = words(lanes);
-                counted.distinct += distinct;
-                counted.most += most;
-                counted.alike += u64::from(distinct == 1 && active > 1);
-                counted.turns += most.max(turns(lanes, size));
-                counted.least += least_turns(size);
-            }
             Some(Space::Shared) => {
-                let (distinct, most) = words(lanes);
-                counted.distinct += distinct;
-                counted.most += most;
-                counted.alike += u64::from(distinct == 1 && active > 1);
-                counted.turns += turns(lanes, size);
-                counted.least += least_turns(size);
+                let turns = turns(lanes, size);
+                counted.turns += times(if item.kind == Kind::Atomic { most.max(turns) } else { turns });
+                counted.least += times(least_turns(lanes, size));
             }
             Some(Space::Constant) => {
-                let (distinct, most) = words(lanes);
-                counted.distinct += distinct;
-                counted.most += most;
-                counted.alike += u64::from(distinct == 1 && active > 1);
-                counted.turns += distinct;
-                counted.least += 1;
+                counted.turns += times(distinct);
+                counted.least += weight;
             }
             Some(Space::Global | Space::Texture) | None => {
                 sectors(lanes, size, &mut self.found);
-                counted.sectors += self.found.len() as u64;
+                counted.sectors += times(self.found.len() as u64);
                 let mut row = None;
                 for sector in &self.found {
                     let own = sector / ROW;
-                    counted.rows += u64::from(row.replace(own) != Some(own));
+                    counted.rows += times(u64::from(row.replace(own) != Some(own)));
                 }
                 let touched = self.happened.touched.entry(array).or_default();
-                self.found.iter().for_each(|&sector| touched.insert(sector, self.block));
-                if item.kind == Kind::Atomic || space == Some(Space::Texture) {
-                    let (distinct, most) = words(lanes);
-                    counted.distinct += distinct;
-                    counted.most += most;
-                    counted.alike += u64::from(distinct == 1 && active > 1);
-                }
+                self.found.iter().for_each(|&sector| touched.insert(sector, self.block, weight));
             }
         }
     }

@@ -9,7 +9,9 @@ use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
 use object::{Object as _, ObjectSection as _};
 use rayspin_core::{Error, Result};
 
-type Bytes = EndianArcSlice<RunTimeEndian>;
+use super::types::Types;
+
+pub(super) type Bytes = EndianArcSlice<RunTimeEndian>;
 
 /// The emulator's own texts.
 const OWN: [&str; 4] = ["fibres.h", "emulate.h", "texture.h", "table"];
@@ -27,6 +29,7 @@ pub struct SourceLine {
 pub(crate) struct Symbols {
     context: Context<Bytes>,
     known: HashMap<u32, Option<SourceLine>>,
+    types: Types,
 }
 
 impl Symbols {
@@ -39,8 +42,14 @@ impl Symbols {
             Ok(Bytes::new(Arc::from(data.unwrap_or_default()), RunTimeEndian::default()))
         };
         let dwarf = Dwarf::load(section).map_err(|e| failed(e.to_string()))?;
+        let types = Types::of(&dwarf).map_err(|e| failed(e.to_string()))?;
         let context = Context::from_dwarf(dwarf).map_err(|e| failed(e.to_string()))?;
-        Ok(Self { context, known: HashMap::new() })
+        Ok(Self { context, known: HashMap::new(), types })
+    }
+
+    /// The structures of the program.
+    pub(crate) fn types(&self) -> &Types {
+        &self.types
     }
 
     /// The line of the call that returns to `code`: of inlined functions the innermost one that is not the

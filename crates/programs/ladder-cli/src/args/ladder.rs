@@ -231,7 +231,7 @@ pub(crate) struct Counters {
     /// These variants only
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// A kernel of your own beside them, as rayspin-ladder try takes it
+    /// A kernel of your own, as rayspin-ladder try takes it, beside the variants that --variant names
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) own: Option<PathBuf>,
     /// Threads of a block of your own kernel

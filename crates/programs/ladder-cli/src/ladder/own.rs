@@ -41,11 +41,8 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
     let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
     emulate::check(&args.variant, &ladders)?;
     let own = own(file, args.block, args.grid, args.shared)?;
-    if !gpu && std::env::var_os(APART).is_none() {
-        // In the small sizes of the checks a kernel takes seconds; in a size of the user's it takes what it
-        // takes.
-        let small = case.is_none() && size.is_none();
-        return apart(own.name, line, small.then_some(LONGEST));
+    if !gpu && together() {
+        return apart(own.name, line, case.is_none() && size.is_none());
     }
     let kept = CompileCache::new()?;
     let emulated = |loops: bool| -> Result<Device> {
@@ -146,8 +143,15 @@ const APART: &str = "RAYSPIN_TRY_APART";
 /// How long a kernel may take in the emulator in the sizes of the checks.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// Runs this command in a process of its own: a kernel that writes outside its arrays ends that one.
-fn apart(name: &str, line: &[OsString], longest: Option<Duration>) -> Result<()> {
+/// Whether this process is the one that the user started.
+pub(super) fn together() -> bool {
+    std::env::var_os(APART).is_none()
+}
+
+/// Runs this command in a process of its own: a kernel that writes outside its arrays ends that one. In the
+/// small sizes of the checks a kernel takes seconds; in a size of the user's it takes what it takes.
+pub(super) fn apart(name: &str, line: &[OsString], small: bool) -> Result<()> {
+    let longest = small.then_some(LONGEST);
     let own = std::env::current_exe().context("finding this program")?;
     let mut command = std::process::Command::new(own);
     command.args(line.iter().skip(1)).env(APART, "1");

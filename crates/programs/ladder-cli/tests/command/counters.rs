@@ -87,6 +87,34 @@ fn a_kernel_of_one_s_own_is_told_which_line_to_change() {
 }
 
 #[test]
+fn a_kernel_that_destroys_ends_its_own_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let declaration = "extern \"C\" __global__ void histogram(const SAMPLE* samples, unsigned long long n, unsigned bins, \
+                       unsigned* counts)";
+    std::fs::write(f.join("wild.cu"), format!("{declaration} {{\n    counts[1ull << 40] = 1;\n}}\n"))
+        .unwrap();
+    let done = run(f, "counters histogram --own wild.cu");
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    assert!(told.contains("wild.cu ended the emulator") || told.contains("g++"), "{told}");
+}
+
+#[test]
+fn the_user_s_kernel_stands_beside_the_named_variants_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let kernel = "extern \"C\" __global__ void histogram(const SAMPLE* samples, unsigned long long n, unsigned bins, \
+                  unsigned* counts) {\n    if (blockIdx.x + threadIdx.x == 0) counts[0] = 1;\n}\n";
+    std::fs::write(f.join("one.cu"), kernel).unwrap();
+    for (more, expected) in [("", 1), (" --variant gpu-one-pass", 2)] {
+        let Some(found) = json(f, &format!("counters histogram --own one.cu{more}")) else { return };
+        let variants = found["ladders"][0]["variants"].as_array().unwrap();
+        assert_eq!(variants.len(), expected, "{found}");
+    }
+}
+
+#[test]
 fn counters_that_cannot_be_made_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let r = |arguments: &str, words: &[&str]| {
@@ -98,4 +126,12 @@ fn counters_that_cannot_be_made_are_refused() {
     r("transpose --variant gpu-naiv", &["variant for a GPU", "found gpu-naiv"]);
     r("transpose reduction --own a.cu", &["--own", "one algorithm, found 2"]);
     r("transpose --launches a.json --device cpu", &["--launches", "expected a GPU"]);
+    r("fft", &["expected CUDA variants", "found none of fft"]);
+    r("transpose --block 32", &["--block", "--own"]);
+    r("transpose --shared 32", &["--shared", "--own"]);
+    r("transpose --lines --json -", &["--lines", "--json -"]);
+    r("transpose --json - --wide", &["--wide", "--json -"]);
+    r("transpose --sampled --launches a.json", &["--sampled", "--launches"]);
+    r("transpose --threads 2", &["--threads", "uses one"]);
+    r("transpose --variant gpu-naive --changed", &["--changed", "two variants, found 1"]);
 }

@@ -2,13 +2,13 @@
 
 use rayspin::report::number;
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin_emu::counting::{Access, Counts, Kind, Line, Space};
+use rayspin_emu::counting::{self, Access, Counts, Kind, Line, Space};
 
 use super::gpus::Gpu;
 use super::{Counted, Found};
 
-const SECTOR: f64 = 32.0;
-const WARP: f64 = 32.0;
+const SECTOR: f64 = counting::SECTOR as f64;
+const WARP: f64 = counting::WARP as f64;
 /// A waste below this share of a kernel's time is not worth a change.
 const LITTLE: f64 = 0.03;
 
@@ -43,7 +43,7 @@ fn wastes<'a>(gpu: &Gpu, counts: &'a Counts) -> Vec<Waste<'a>> {
                 (Space::Global, Kind::Atomic) => (
                     (access.most - access.requests) / 64.0 / gpu.clock,
                     format!(
-                        "{} lanes of a warp add to the same address of {}",
+                        "{} lanes of a warp change the same address of {} and take turns",
                         number::significant(access.most / access.requests, 2),
                         access.array
                     ),
@@ -51,15 +51,23 @@ fn wastes<'a>(gpu: &Gpu, counts: &'a Counts) -> Vec<Waste<'a>> {
                 (Space::Global, kind) => {
                     let least = access.bytes / (4.0 * SECTOR);
                     let moved = (access.sectors * SECTOR - access.bytes).max(0.0) / gpu.cache;
-                    (
-                        moved.max(cycles(access.rows - least)),
+                    let scattered = cycles(access.rows - least);
+                    let what = if kind == Kind::Read { "loads" } else { "stores" };
+                    let words = if moved >= scattered {
+                        let times = number::significant(access.sectors * SECTOR / access.bytes, 2);
                         format!(
-                            "its {} of {} move {} times the bytes that they ask for",
-                            if kind == Kind::Read { "loads" } else { "stores" },
-                            access.array,
-                            number::significant(access.sectors * SECTOR / access.bytes, 2)
-                        ),
-                    )
+                            "its {what} of {} move {times} times the bytes that they ask for",
+                            access.array
+                        )
+                    } else {
+                        let rows = number::significant(access.rows / access.requests, 2);
+                        let least = number::significant((least / access.requests).max(1.0), 2);
+                        format!(
+                            "each of its {what} of {} takes {rows} rows of 128 bytes, where {least} would do",
+                            access.array
+                        )
+                    };
+                    (moved.max(scattered), words)
                 }
                 (Space::Shared, _) => (
                     cycles(access.turns - access.least),

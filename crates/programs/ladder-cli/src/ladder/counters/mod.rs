@@ -6,6 +6,7 @@ mod launches;
 mod predict;
 mod show;
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -16,9 +17,9 @@ use rayspin::device::cuda::{self, Program};
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::tune::{Ladder, Own, Session};
 use rayspin_emu::Emulator;
-use rayspin_emu::counting::{Counts, Work};
+use rayspin_emu::counting::Counts;
 use rayspin_shell::interrupt::{STOP, stoppable};
-use rayspin_shell::{BadInput, Context, files, say};
+use rayspin_shell::{BadInput, Context, effect, files, say};
 
 use super::benchmark::{check_case, is_stdout, outputs, size, write};
 use super::emulate::{self, CompileCache, Emulation};
@@ -53,7 +54,7 @@ struct Counted {
 struct Kernel {
     counts: Counts,
     takes: Option<Takes>,
-    /// `None` for a program whose lines only the emulator runs.
+    /// `None` for a program whose lines only the emulator runs, and where the counts are not whole.
     prediction: Option<Prediction>,
 }
 
@@ -87,19 +88,27 @@ impl Counted {
     }
 }
 
-/// Instructions of all lines.
-fn total(counts: &Counts) -> Work {
-    counts.lines.iter().fold(Work::default(), |sum, line| Work {
-        integer: sum.integer + line.work.integer,
-        single: sum.single + line.work.single,
-        double: sum.double + line.work.double,
-        special: sum.special + line.work.special,
-        branch: sum.branch + line.work.branch,
-    })
+/// Refuses options that would do nothing.
+fn refuse_idle(context: &Context, args: &Counters) -> Result<()> {
+    let stdout = args.json.as_deref().is_some_and(is_stdout);
+    let others: [(&[&str], bool, &str, &str); 4] = [
+        (&["block", "grid", "shared"], args.own.is_none(), "--own", "none"),
+        (&["lines", "changed", "wide"], stdout, "tables", "--json -"),
+        (&["lines", "changed", "wide", "on", "sampled"], args.launches.is_some(), "counts", "--launches"),
+        (&["threads"], true, "commands that use several threads", "counters, which uses one"),
+    ];
+    for (fields, idle, expected, found) in others {
+        let given = fields.iter().find_map(|field| context.given.name(field));
+        if let Some(option) = given.filter(|_| idle) {
+            effect::refuse(option, expected, found)?;
+        }
+    }
+    Ok(())
 }
 
-/// Counts the variants of ladders, prints tables and writes a file.
-pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters) -> Result<()> {
+/// Counts the variants of ladders, prints tables and writes a file. `line` is the whole command line.
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters, line: &[OsString]) -> Result<()> {
+    refuse_idle(context, args)?;
     let outputs = outputs([&args.json, &None, &None])?;
     let ladders = ladders.chosen(args.all, &args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
@@ -114,20 +123,38 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters) -> Resu
     emulate::check(&args.variant, &ladders)?;
     let mut plans = Vec::new();
     for &ladder in &ladders {
-        plans.extend(problems(ladder, args, size.as_deref())?);
+        let own = problems(ladder, args, size.as_deref())?;
+        if own.is_empty() && !args.all {
+            let name = ladder.about().name;
+            let message = format!("counters: expected CUDA variants, found none of {name} to run");
+            let hint = format!("rayspin-ladder list {name} says where its variants run");
+            return Err(BadInput::new(message).hint(hint).into());
+        }
+        plans.extend(own);
+    }
+    let several = |plan: &Emulation<'_>| plan.names.len() + usize::from(args.own.is_some());
+    if args.changed
+        && let Some(plan) = plans.iter().find(|plan| several(plan) != 2)
+    {
+        let message = format!("--changed: expected two variants, found {}", several(plan));
+        return Err(BadInput::new(message).hint("name them with --variant A,B").into());
     }
     if let Some(file) = &args.launches {
         return launches::run(context, &plans, file);
+    }
+    let own = match &args.own {
+        Some(file) => Some(own::own(file, args.block, args.grid, args.shared)?),
+        None => None,
+    };
+    if let Some(own) = own.filter(|_| own::together()) {
+        let small = args.case.is_none() && args.size.is_none() && !args.measured;
+        return own::apart(own.name, line, small);
     }
     let kept = CompileCache::new()?;
     let emulator =
         emulate::emulator()?.counting(Some(kept.folder.clone())).map_err(Missing::with(without::COMPILER))?;
     let emulator = Arc::new(emulator);
     let device = Device::with_driver(emulator.clone(), context.device.host());
-    let own = match &args.own {
-        Some(file) => Some(own::own(file, args.block, args.grid, args.shared)?),
-        None => None,
-    };
     let mut counter = Counter { context, args, gpu, emulator, device, own, compiled: Vec::new() };
     let tables = !outputs.iter().any(|(path, _)| is_stdout(path));
     let (mut all, mut failed, mut printed) = (Vec::new(), Vec::new(), Vec::new());
@@ -170,22 +197,22 @@ fn problems<'a>(
     args: &'a Counters,
     size: Option<&'a [usize]>,
 ) -> Result<Vec<Emulation<'a>>> {
-    if args.measured {
-        let which = which(ladder, None, None, BackendKind::Cuda);
+    // A kernel of the user's own stands beside the variants that the user names.
+    let all = args.variant.is_empty() && args.own.is_none();
+    let wanted = |name: &str| all || args.variant.iter().any(|other| other == name);
+    let plan = |which| -> Result<Vec<Emulation<'a>>> {
         let variants = ladder.outline(which)?.variants;
-        let wanted = |name: &str| args.variant.is_empty() || args.variant.iter().any(|other| other == name);
-        let names =
-            variants.iter().filter(|v| v.backend == BackendKind::Cuda && wanted(v.name)).map(|v| v.name);
-        return Ok(vec![Emulation { ladder, which, names: names.collect() }]);
+        let cuda = variants.iter().filter(|v| v.backend == BackendKind::Cuda && wanted(v.name));
+        let names: Vec<_> = cuda.map(|v| v.name).collect();
+        let some = !names.is_empty() || args.own.is_some();
+        Ok(some.then_some(Emulation { ladder, which, names }).into_iter().collect())
+    };
+    if args.measured {
+        return plan(which(ladder, None, None, BackendKind::Cuda));
     }
     check_case(ladder, args.case.as_deref())?;
     if args.own.is_some() {
-        let which = emulate::which(ladder, args.case.as_deref(), size)?;
-        let names = args.variant.iter().filter_map(|name| {
-            let variants = ladder.outline(which).ok()?.variants;
-            variants.iter().find(|v| v.name == name).map(|v| v.name)
-        });
-        return Ok(vec![Emulation { ladder, which, names: names.collect() }]);
+        return plan(emulate::which(ladder, args.case.as_deref(), size)?);
     }
     let all = emulate::plan(ladder, args.case.as_deref(), size, &args.variant)?;
     Ok(all.into_iter().filter(|emulation| !emulation.names.is_empty()).collect())
@@ -291,7 +318,7 @@ impl Counter<'_> {
                 .map(|one| one.program.clone());
             let takes = program.and_then(|program| self.takes(&program, &counts.kernel));
             let registers = takes.map(|takes| takes.registers);
-            let prediction = (!counts.twin).then(|| predict(self.gpu, &counts, registers));
+            let prediction = (!counts.twin && counts.whole).then(|| predict(self.gpu, &counts, registers));
             kernels.push(Kernel { counts, takes, prediction });
         }
         Ok(kernels)

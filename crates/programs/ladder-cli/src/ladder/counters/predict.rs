@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use rayspin_emu::counting::{Access, Counts, Kind, Space, Touched};
+use rayspin_emu::counting::{self, Access, Counts, Kind, Space, Touched};
 use serde::Serialize;
 
 use super::super::occupancy::{self, Block, Limits};
 use super::gpus::Gpu;
 
-const WARP: f64 = 32.0;
-const SECTOR: f64 = 32.0;
+const WARP: f64 = counting::WARP as f64;
+const SECTOR: f64 = counting::SECTOR as f64;
 /// Instructions that a multiprocessor issues in a cycle.
 const ISSUED: f64 = 4.0;
 /// Registers of a thread where no compiler says how many there are.
@@ -89,7 +89,7 @@ pub(super) fn predict(gpu: &Gpu, counts: &Counts, registers: Option<u32>) -> Pre
     let texels = counts.sum(|a| a.lanes, |a| a.kind == Kind::Texel);
     let lanes = counts.sum(|a| a.lanes, |a| a.kind == Kind::Atomic && a.space == Space::Global);
     let hot = counts.sum(|a| a.most, |a| a.kind == Kind::Atomic && a.space == Space::Global);
-    let mut work = super::total(counts);
+    let mut work = counts.work();
     work.integer += work.branch;
     let requests = counts.sum(|a| a.requests, |_| true);
     let pipes = [
@@ -132,7 +132,7 @@ pub(super) fn predict(gpu: &Gpu, counts: &Counts, registers: Option<u32>) -> Pre
 
 /// Bytes from memory, and from the second-level cache.
 fn bytes(gpu: &Gpu, counts: &Counts, resident: f64) -> (f64, f64) {
-    let share = counts.counted.max(1) as f64 / counts.blocks().max(1) as f64;
+    let share = counts.share();
     let blocks = counts.blocks().max(1) as f64 * counts.launches as f64;
     let (mut memory, mut cache) = (0.0, 0.0);
     for touched in &counts.touched {
@@ -235,7 +235,7 @@ mod tests {
             launches: 1,
             shared: 0,
             counted: 1 << 16,
-            lone: false,
+            kept: 8,
             whole: true,
             twin: false,
             lines: vec![line],

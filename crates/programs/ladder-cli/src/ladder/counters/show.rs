@@ -1,15 +1,16 @@
 //! Counts as tables and JSON.
 
 use anyhow::Result;
+use rayspin::device::cuda;
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin_emu::counting::{Access, Kind, Line, Space};
+use rayspin_emu::counting::{self, Access, Kind, Line, Space};
 use rayspin_shell::files;
 use serde_json::{Value, json as value};
 
 use super::{Counted, Found, Kernel, changed};
 use crate::args::ladder::Counters;
 
-const SECTOR: f64 = 32.0;
+const SECTOR: f64 = counting::SECTOR as f64;
 /// Letters of a line's text in a table.
 const TEXT: usize = 40;
 
@@ -26,14 +27,11 @@ pub(super) fn print(found: &Found, args: &Counters) -> Result<Vec<Table>> {
             }
         }
     }
-    if args.changed || found.variants.len() == 2 {
-        match changed::table(found) {
-            Some(table) => {
-                files::print(&args.width.text(&table))?;
-                tables.push(table);
-            }
-            None => files::print(&"--changed compares two variants: name them with --variant A,B")?,
-        }
+    if found.variants.len() == 2
+        && let Some(table) = changed::table(found)
+    {
+        files::print(&args.width.text(&table))?;
+        tables.push(table);
     }
     let mut said = notes(found);
     said.extend(found.variants.iter().filter_map(|counted| changed::first(found.gpu, counted)));
@@ -102,8 +100,9 @@ fn summary(found: &Found) -> Table {
             splits.into(),
             counted.seconds().into(),
             match counted.limit() {
-                Some(limit) if !counted.twin() => limit.to_string().into(),
+                Some(limit) if counted.seconds().is_some() => limit.to_string().into(),
                 _ if counted.twin() => "not predicted: twin".into(),
+                _ if counted.kernels.iter().any(|k| !k.counts.whole) => "not predicted: too much".into(),
                 _ => Cell::Empty,
             },
         ]);
@@ -161,7 +160,10 @@ fn lines(counted: &Counted, kernel: &Kernel) -> Table {
     };
     let takes = match kernel.takes {
         Some(takes) => format!("{} registers, {} bytes of local memory", takes.registers, takes.local),
-        None => "registers and local memory unknown (no NVRTC)".to_owned(),
+        None => {
+            let why = if cuda::compiler_missing().is_some() { "no NVRTC" } else { "NVRTC states none" };
+            format!("registers and local memory unknown ({why})")
+        }
     };
     let caption = format!(
         "{}: kernel {}, {} blocks of {} threads, {takes}",
@@ -227,18 +229,21 @@ fn line_rows(line: &Line) -> Vec<Vec<Cell>> {
 fn notes(found: &Found) -> Vec<String> {
     let mut notes = Vec::new();
     let kernels = || found.variants.iter().flat_map(|v| v.kernels.iter().map(move |k| (&v.name, &k.counts)));
-    for (name, counts) in kernels().filter(|(_, counts)| counts.counted < counts.blocks()) {
-        notes.push(format!(
-            "{name}: of the {} blocks of {} {} were counted{}",
-            counts.blocks(),
-            counts.kernel,
-            counts.counted,
-            if counts.lone { ", of each one warp" } else { ": the first, the last, and others" }
-        ));
+    for (name, counts) in kernels().filter(|(_, counts)| counts.share() < 1.0) {
+        let (blocks, counted) = (counts.blocks(), counts.counted);
+        let of_blocks = if counted < blocks {
+            format!("of its {blocks} blocks {counted} were counted: the first, the last, and others")
+        } else {
+            "all its blocks were counted".to_owned()
+        };
+        let (kept, all) = (counts.kept, counts.warps_of_block());
+        let of_warps =
+            if kept < all { format!("; of a block's {all} warps as few as {kept}") } else { String::new() };
+        notes.push(format!("{name}, {}: {of_blocks}{of_warps}", counts.kernel));
     }
     for (name, counts) in kernels().filter(|(_, counts)| !counts.whole) {
         notes.push(format!(
-            "{name}: a block of {} does too much to be kept: its end was not counted",
+            "{name}, {}: a warp does too much to be kept: its end was not counted, and no time is predicted",
             counts.kernel
         ));
     }
@@ -282,7 +287,7 @@ fn ladder(found: &Found) -> Value {
 
 fn kernel(kernel: &Kernel) -> Value {
     let counts = &kernel.counts;
-    let work = super::total(counts);
+    let work = counts.work();
     value!({
         "program": counts.program,
         "kernel": counts.kernel,
@@ -291,7 +296,7 @@ fn kernel(kernel: &Kernel) -> Value {
         "shared": counts.shared,
         "launches": counts.launches,
         "counted_blocks": counts.counted,
-        "one_warp_each": counts.lone,
+        "counted_warps_of_block": counts.kept,
         "whole": counts.whole,
         "takes": kernel.takes,
         "prediction": kernel.prediction,
@@ -305,7 +310,7 @@ fn kernel(kernel: &Kernel) -> Value {
         },
         "lanes_per_instruction": counts.lanes_per_instruction(),
         "touched": counts.touched.iter().map(|touched| value!({
-            "array": touched.array, "bytes": touched.bytes, "sectors": touched.sectors,
+            "array": touched.array, "space": space(touched.space), "bytes": touched.bytes, "sectors": touched.sectors,
             "sectors_by_block": touched.by_block,
         })).collect::<Vec<_>>(),
         "lines": counts.lines.iter().map(|line| value!({
@@ -317,6 +322,15 @@ fn kernel(kernel: &Kernel) -> Value {
     })
 }
 
+fn space(space: Space) -> &'static str {
+    match space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Constant => "constant",
+        Space::Texture => "texture",
+    }
+}
+
 fn access(access: &Access) -> Value {
     let kind = match access.kind {
         Kind::Read => "load",
@@ -324,14 +338,8 @@ fn access(access: &Access) -> Value {
         Kind::Atomic => "atomic",
         _ => "texture",
     };
-    let space = match access.space {
-        Space::Global => "global",
-        Space::Shared => "shared",
-        Space::Constant => "constant",
-        Space::Texture => "texture",
-    };
     value!({
-        "array": access.array, "space": space, "kind": kind, "requests": access.requests, "lanes": access.lanes,
+        "array": access.array, "space": space(access.space), "kind": kind, "requests": access.requests, "lanes": access.lanes,
         "bytes_asked": access.bytes, "sectors": access.sectors, "rows": access.rows, "turns": access.turns,
         "least_turns": access.least, "alike": access.alike, "distinct": access.distinct, "most": access.most,
     })
