@@ -203,9 +203,15 @@ template <class T>
 static inline T atomicAdd_block(T* at, typename emu::Same<T>::type v) { return atomicAdd(at, v); }
 template <class T>
 static inline T atomicAdd_system(T* at, typename emu::Same<T>::type v) { return atomicAdd(at, v); }
-static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-static inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static inline EMU_CALLED void __threadfence() {
+    EMU_ORDER(emu_check_fence(true));
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+static inline EMU_CALLED void __threadfence_block() {
+    EMU_ORDER(emu_check_fence(false));
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+static inline void __threadfence_system() { __threadfence(); }
 
 // Loads and stores with a wish about caches.
 #define EMU_LOAD(NAME)                                                                                                \

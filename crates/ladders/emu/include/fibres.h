@@ -96,6 +96,23 @@ extern __attribute__((visibility("hidden"))) const int* emu_count_running;
 #endif
 #define EMU_HERE __builtin_return_address(0)
 
+// A program that is checked (checking.cc) tells what orders its threads as well.
+#ifdef EMU_CHECK
+#define EMU_ORDER(call) call
+extern "C" {
+extern __attribute__((visibility("hidden"))) void (*emu_check_fail)(const char*);
+extern __attribute__((visibility("hidden"))) const void* emu_check_stack;
+__attribute__((visibility("hidden"))) void emu_check_arena(const void* begin, size_t bytes);
+__attribute__((visibility("hidden"))) void emu_check_other(const void* begin, size_t bytes);
+__attribute__((visibility("hidden"))) void emu_check_block(uint64_t number, unsigned count);
+__attribute__((visibility("hidden"))) void emu_check_barrier();
+__attribute__((visibility("hidden"))) void emu_check_warp(unsigned first, uint32_t lanes);
+__attribute__((visibility("hidden"))) void emu_check_fence(bool wide);
+}
+#else
+#define EMU_ORDER(call) ((void)0)
+#endif
+
 namespace emu {
 
 // As in counting.cc.
@@ -269,6 +286,7 @@ static EMU_PLUMBING void wait(Workspace* w, State state) {
 
 // Lets all who wait at the barrier go on, except `but`.
 static EMU_PLUMBING void release_barrier(Workspace* w, int but) {
+    EMU_ORDER(emu_check_barrier());
     uint64_t sum = 0;
     unsigned seen = 0;
     for (unsigned i = 0; i < w->count; i++) {
@@ -325,6 +343,7 @@ static EMU_PLUMBING bool complete_exchange(Workspace* w, unsigned thread, int bu
         if (!came) return false;
         here |= 1u << l;
     }
+    EMU_ORDER(emu_check_warp(first, here));
     uint64_t all = 0;
     uint8_t kind = me->kind;
     bool begun = false;
@@ -448,6 +467,7 @@ static EMU_PLUMBING void resume(Workspace* w, unsigned thread) {
     t->state = RUNNING;
     w->running = (int)thread;
     Fibre* fibre = t->fibre;
+    EMU_ORDER(emu_check_stack = fibre->stack);
     to_fibre(fibre);
     const uint64_t* mark = (const uint64_t*)fibre->stack;
     if (mark[0] != STACK_MARK || mark[1] != STACK_MARK) {
@@ -540,6 +560,7 @@ static EMU_PLUMBING void run_block(Workspace* w, uint64_t number) {
         t->mask = 0;
         t->line = 0;
     }
+    EMU_ORDER(emu_check_block(number, w->count));
     take_shared(w, w->launch.shared, "dynamic shared memory");
     if (w->whole) {
         w->running = 0;
@@ -581,6 +602,8 @@ static EMU_PLUMBING int run_blocks(Workspace* w, void (*call)(void**), void (*wh
     static uint64_t serials;
     self = w;
     EMU_TELL(emu_count_running = &w->running);
+    EMU_ORDER(emu_check_fail = fail);
+    EMU_ORDER(emu_check_arena(w->arena, ARENA));
     w->launch = *launch;
     w->call = call;
     w->whole = whole;
@@ -670,7 +693,7 @@ struct Count<0, I...> {
     typedef Numbers<I...> type;
 };
 template <class... A, unsigned... I>
-static void call_numbered(void (*kernel)(A...), void** arguments, Numbers<I...>) {
+static EMU_PLUMBING void call_numbered(void (*kernel)(A...), void** arguments, Numbers<I...>) {
     kernel(*(A*)arguments[I]...);
 }
 template <class... A>

@@ -15,7 +15,7 @@ use crate::counting::assembly::with_blocks;
 use crate::lock;
 use crate::loops::Loops;
 use crate::split::split;
-use crate::translate::{Ways, translate};
+use crate::translate::{Tells, Ways, translate};
 
 /// The host's C++ compiler.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub(crate) struct Compiler {
     version: String,
     flags: Vec<&'static str>,
     loops: bool,
-    counting: bool,
+    tells: Tells,
     /// `None` if the user has no cache folder.
     cache: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ const HASH: usize = 32;
 /// threaded through copies of blocks a block of the source stays one block, so that lanes meet in it again;
 /// without `-ftree-sra` the copy of a vector stays one access. Later versions of the compiler may turn on
 /// other passes at `-O1` that copy or join blocks.
-const RUNTIME: &str = include_str!("../include/counting.cc");
+const COUNTER: &str = include_str!("../include/counting.cc");
 const COUNTING: [&str; 12] = [
     "-O1",
     "-fno-tree-sra",
@@ -48,6 +48,17 @@ const COUNTING: [&str; 12] = [
     "-fno-partial-inlining",
     "-fsanitize=thread",
     "-fsanitize-coverage=trace-pc",
+    "-g",
+];
+
+/// The runtime of checks, and what a program for it is compiled with: accesses as the source has them.
+const CHECKER: &str = include_str!("../include/checking.cc");
+const CHECKING: [&str; 6] = [
+    "-O1",
+    "-fno-tree-sra",
+    "-fsanitize=thread",
+    "--param=tsan-distinguish-volatile=1",
+    "--param=tsan-instrument-func-entry-exit=0",
     "-g",
 ];
 
@@ -98,7 +109,7 @@ impl Compiler {
         } else {
             flags.push("-fcf-protection=none");
         }
-        Some(Self { path, version, flags, loops: false, counting: false, cache: folder() })
+        Some(Self { path, version, flags, loops: false, tells: Tells::Nothing, cache: folder() })
     }
 
     /// The same compiler with another cache folder.
@@ -133,23 +144,33 @@ impl Compiler {
     ///
     /// Errors: a compiler that is not GCC 12 or newer, whose code would be counted in another way.
     pub(crate) fn counting(self) -> Result<Self> {
-        if !self.counts() {
+        self.telling("counting", Tells::Accesses, &COUNTING)
+    }
+
+    /// The same compiler for programs that tell of each access and what orders threads. Errors: as for
+    /// [`Compiler::counting`].
+    pub(crate) fn checking(self) -> Result<Self> {
+        self.telling("checking", Tells::Order, &CHECKING)
+    }
+
+    fn telling(self, what: &str, tells: Tells, flags: &[&'static str]) -> Result<Self> {
+        if !self.instruments() {
             return Err(Error::Device {
-                what: "counting".to_owned(),
+                what: what.to_owned(),
                 detail: format!("it needs g++ 12 or newer, found {}: name one with CXX", self.version),
             });
         }
         let mut own = self.portable();
-        own.counting = true;
+        own.tells = tells;
         own.flags.retain(|&flag| flag != "-O2");
-        own.flags.extend(COUNTING);
+        own.flags.extend(flags);
         Ok(own)
     }
 
     /// The compiler that [`Compiler::counting`] was made of, with the same arithmetic.
     pub(crate) fn uncounted(&self) -> Self {
         let mut own = self.clone();
-        own.counting = false;
+        own.tells = Tells::Nothing;
         own.flags.retain(|flag| !COUNTING.contains(flag));
         own.flags.push("-O2");
         own
@@ -160,7 +181,7 @@ impl Compiler {
         &self.version
     }
 
-    fn counts(&self) -> bool {
+    fn instruments(&self) -> bool {
         let number = self.version.split_whitespace().rev().find_map(|word| {
             let (major, rest) = word.split_once('.')?;
             rest.contains('.').then(|| major.parse::<u32>().ok())?
@@ -174,12 +195,12 @@ impl Compiler {
     pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
         if !self.loops {
             return self
-                .make(program, &translate(program, None, self.counting)?)
+                .make(program, &translate(program, None, self.tells)?)
                 .map_err(|failure| failure.of(program));
         }
         let (plain, mut ways) = self.ways(program)?;
         loop {
-            match self.make(&plain, &translate(&plain, Some(&ways), false)?) {
+            match self.make(&plain, &translate(&plain, Some(&ways), Tells::Nothing)?) {
                 Ok(path) => return Ok(path),
                 Err(failure) => {
                     // A kernel whose loops do not compile runs as written.
@@ -232,8 +253,7 @@ impl Compiler {
     fn make(&self, program: &Program, text: &str) -> std::result::Result<PathBuf, Failure> {
         static BUSY: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
         let mut hasher = blake3::Hasher::new();
-        let runtime = if self.counting { RUNTIME } else { "" };
-        for part in [text, &self.version, &self.flags.join(" "), runtime] {
+        for part in [text, &self.version, &self.flags.join(" "), self.runtime()] {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
@@ -254,8 +274,18 @@ impl Compiler {
         Ok(path)
     }
 
-    /// The program as assembly with a table of its blocks, linked with the runtime and without a sanitizer's.
-    fn compile_counting(
+    /// What is linked beside a program that tells something.
+    fn runtime(&self) -> &'static str {
+        match self.tells {
+            Tells::Nothing => "",
+            Tells::Accesses => COUNTER,
+            Tells::Order => CHECKER,
+        }
+    }
+
+    /// The program as assembly, for counts with a table of its blocks, linked with the runtime and without a
+    /// sanitizer's.
+    fn compile_telling(
         &self,
         source: &Path,
         folder: &Path,
@@ -266,9 +296,11 @@ impl Compiler {
         let made = (|| {
             let flags = self.flags.iter().filter(|&&flag| flag != "-shared");
             run(Command::new(&self.path).args(flags).arg("-S").arg("-o").arg(&assembly).arg(source))?;
-            let text = std::fs::read_to_string(&assembly).map_err(io("reading", &assembly))?;
-            std::fs::write(&assembly, with_blocks(&text)).map_err(io("writing", &assembly))?;
-            std::fs::write(&runtime, RUNTIME).map_err(io("writing", &runtime))?;
+            if self.tells == Tells::Accesses {
+                let text = std::fs::read_to_string(&assembly).map_err(io("reading", &assembly))?;
+                std::fs::write(&assembly, with_blocks(&text)).map_err(io("writing", &assembly))?;
+            }
+            std::fs::write(&runtime, self.runtime()).map_err(io("writing", &runtime))?;
             let link = [
                 "-std=c++17",
                 "-O2",
@@ -305,8 +337,8 @@ impl Compiler {
             let _ = std::fs::remove_file(&part);
             Err(failed(format!("{}\n{}", source.display(), String::from_utf8_lossy(&told.stderr))))
         };
-        if self.counting {
-            self.compile_counting(&source, folder, &part, run)?;
+        if self.tells != Tells::Nothing {
+            self.compile_telling(&source, folder, &part, run)?;
         } else {
             run(Command::new(&self.path).args(&self.flags).arg("-o").arg(&part).arg(&source).arg("-lm"))?;
         }

@@ -2,6 +2,7 @@
 //! host code around them with it. The crate's README lists the supported features, the limits, and the
 //! sources with a twin.
 
+pub mod checking;
 mod compile;
 mod copy_streams;
 pub mod counting;
@@ -86,6 +87,8 @@ struct Inner {
     textures: Mutex<Vec<u64>>,
     /// What launches did, where they are counted.
     counts: Option<Mutex<Vec<counting::Counts>>>,
+    /// What is wrong with launches, where they are checked.
+    faults: Option<Mutex<Vec<checking::Fault>>>,
     /// Set where blocks that are not counted do not run.
     only_counted: AtomicBool,
     /// Set while launches are not counted.
@@ -143,7 +146,7 @@ impl Emulator {
             compiler: Compiler::find()?,
             programs: None,
             inner: Arc::new(Inner {
-                heap: Mutex::new(Heap::new(properties.memory)),
+                heap: Mutex::new(Heap::new(properties.memory, false)),
                 properties,
                 pool,
                 workspaces: module::Workspaces::default(),
@@ -151,6 +154,7 @@ impl Emulator {
                 variables: Mutex::default(),
                 textures: Mutex::default(),
                 counts: None,
+                faults: None,
                 only_counted: AtomicBool::new(false),
                 uncounted: AtomicBool::new(false),
                 order: Mutex::default(),
@@ -171,7 +175,7 @@ impl Emulator {
         if loops {
             compiler = compiler.with_loops();
         }
-        let inner = self.inner.afresh(pool(threads)?, None);
+        let inner = self.inner.afresh(pool(threads)?);
         Ok(Self { compiler, programs: self.programs, inner: Arc::new(inner) })
     }
 
@@ -238,16 +242,17 @@ pub fn null_driver(capability: (u32, u32), shared_per_block: u32, compiles: bool
 
 impl Inner {
     /// The same processor with nothing in its memory.
-    fn afresh(&self, pool: rayon::ThreadPool, counts: Option<Mutex<Vec<counting::Counts>>>) -> Self {
+    fn afresh(&self, pool: rayon::ThreadPool) -> Self {
         Self {
-            heap: Mutex::new(Heap::new(self.properties.memory)),
+            heap: Mutex::new(Heap::new(self.properties.memory, false)),
             properties: self.properties.clone(),
             pool,
             workspaces: module::Workspaces::default(),
             ran: Mutex::default(),
             variables: Mutex::default(),
             textures: Mutex::default(),
-            counts,
+            counts: None,
+            faults: None,
             only_counted: AtomicBool::new(false),
             uncounted: AtomicBool::new(false),
             order: Mutex::default(),
@@ -303,6 +308,7 @@ impl Inner {
                         *bytes as usize,
                     );
                 }
+                lock(&self.heap).copied(*from, *to, *bytes);
                 Ok(())
             }
             Work::Set { address, byte, bytes } => {
@@ -312,6 +318,7 @@ impl Inner {
                 unsafe {
                     (*address as usize as *mut u8).write_bytes(*byte, *bytes as usize);
                 }
+                self.written(*at, *bytes);
                 Ok(())
             }
             Work::Fft { plan, sign, from, to } => {
@@ -323,10 +330,17 @@ impl Inner {
                 // SAFETY: both ranges were just found to be allocated.
                 #[allow(unsafe_code)]
                 unsafe {
-                    fft::run(plan, *sign, *from, *to)
+                    fft::run(plan, *sign, *from, *to)?;
                 }
+                self.written(*to, bytes);
+                Ok(())
             }
         }
+    }
+
+    /// Notes that a range holds values.
+    fn written(&self, at: u64, bytes: u64) {
+        lock(&self.heap).written(at, bytes);
     }
 
     /// Errors: the range is not allocated.
@@ -351,6 +365,7 @@ impl Inner {
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as usize as *mut u8, bytes.len());
         }
+        self.written(to, bytes.len() as u64);
         Ok(())
     }
 
@@ -417,6 +432,7 @@ unsafe impl Driver for Emulator {
             unsafe {
                 lock(&self.inner.copies).upload_late(from.as_ptr(), to as usize as *mut u8, from.len())
             };
+            self.inner.written(to, from.len() as u64);
             return Ok(());
         }
         self.inner.ask(Work::Upload { to, bytes: from.to_vec() })
@@ -449,6 +465,7 @@ unsafe impl Driver for Emulator {
 
     unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
         self.inner.expect(to, bytes)?;
+        self.inner.written(to, bytes);
         // SAFETY: the range was just found to be allocated; the rest as the caller promises.
         unsafe { copy_streams::AsyncCopy::begin(&self.inner, from, to as usize as *mut u8, bytes) }
     }
@@ -474,6 +491,7 @@ unsafe impl Driver for Emulator {
     unsafe fn queue_upload(&self, stream: Stream, to: u64, from: *const u8, bytes: u64) -> Result<()> {
         let _order = self.inner.not_recording("copying to the emulated GPU")?;
         self.inner.expect(to, bytes)?;
+        self.inner.written(to, bytes);
         // SAFETY: the range was just found to be allocated; the rest as the caller promises.
         unsafe { lock(&self.inner.copies).upload(stream, from, to as usize as *mut u8, bytes as usize) };
         Ok(())

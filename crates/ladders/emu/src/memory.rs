@@ -21,16 +21,29 @@ fn pattern(address: u64) -> [u8; 4] {
     (0xFFFF_F000 | (number.wrapping_mul(0x9E37_79B1) >> 20) & 0xFFE).to_le_bytes()
 }
 
+/// Memory that a kernel may use, as `checking.cc` has it; `written` has a byte for each byte, 0 where nobody
+/// wrote, or is null.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Range {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) written: *mut u8,
+}
+
 #[derive(Debug)]
 pub(crate) struct Heap {
     pieces: BTreeMap<u64, usize>,
+    /// For each piece which bytes hold values, 1 or 0, where this is kept.
+    written: Option<BTreeMap<u64, Box<[u8]>>>,
     used: u64,
     capacity: u64,
 }
 
 impl Heap {
-    pub(crate) fn new(capacity: u64) -> Self {
-        Self { pieces: BTreeMap::new(), used: 0, capacity }
+    /// Memory of `capacity` bytes; `notes` says whether it is noted which bytes hold values.
+    pub(crate) fn new(capacity: u64, notes: bool) -> Self {
+        Self { pieces: BTreeMap::new(), written: notes.then(BTreeMap::new), used: 0, capacity }
     }
 
     pub(crate) fn left(&self) -> u64 {
@@ -59,6 +72,9 @@ impl Heap {
                 base.add(GUARD + size + offset).write(pattern[offset % 4]);
             }
             self.pieces.insert(address, size);
+            if let Some(written) = &mut self.written {
+                written.insert(address, vec![0; size].into());
+            }
             self.used += bytes;
             Ok(address)
         }
@@ -71,6 +87,7 @@ impl Heap {
             return Err(Error::value("emulated GPU memory", "an allocated address", format!("{address:#x}")));
         };
         self.used -= size as u64;
+        self.written.iter_mut().for_each(|written| drop(written.remove(&address)));
         release(address, size);
         damage.map_or(Ok(()), |detail| Err(Error::Device { what: "emulated GPU memory".to_owned(), detail }))
     }
@@ -85,6 +102,57 @@ impl Heap {
     /// Addresses and bytes of all pieces, in order.
     pub(crate) fn pieces(&self) -> Vec<(u64, u64)> {
         self.pieces.iter().map(|(&address, &size)| (address, size as u64)).collect()
+    }
+
+    /// The piece that holds an address, and the place in it.
+    fn place(&self, address: u64) -> Option<(u64, usize)> {
+        let (&at, &size) = self.pieces.range(..=address).next_back()?;
+        let inside = (address - at) as usize;
+        (inside < size).then_some((at, inside))
+    }
+
+    /// Which bytes of a range inside a piece hold values.
+    fn notes(&mut self, address: u64, bytes: u64) -> Option<&mut [u8]> {
+        let (piece, inside) = self.place(address)?;
+        self.written.as_mut()?.get_mut(&piece)?.get_mut(inside..inside + bytes as usize)
+    }
+
+    /// Notes that a range holds values.
+    pub(crate) fn written(&mut self, address: u64, bytes: u64) {
+        self.notes(address, bytes).into_iter().for_each(|notes| notes.fill(1));
+    }
+
+    /// Notes that a range is a copy of another.
+    pub(crate) fn copied(&mut self, from: u64, to: u64, bytes: u64) {
+        let notes = self.notes(from, bytes).map(|notes| notes.to_vec());
+        match notes {
+            Some(notes) => self.notes(to, bytes).into_iter().for_each(|own| own.copy_from_slice(&notes)),
+            None => self.written(to, bytes),
+        }
+    }
+
+    /// All pieces and `others`, with what is noted of their bytes, by address.
+    pub(crate) fn ranges(&mut self, others: &[(String, u64, u64)]) -> Vec<Range> {
+        let Self { pieces, written, .. } = self;
+        let mut notes =
+            |at: &u64| written.as_mut().and_then(|all| all.get_mut(at)).map(|own| own.as_mut_ptr());
+        let mut all: Vec<_> = pieces
+            .iter()
+            .map(|(&begin, &bytes)| Range {
+                begin,
+                end: begin + bytes as u64,
+                written: notes(&begin).unwrap_or(std::ptr::null_mut()),
+            })
+            .collect();
+        let other = |&(_, begin, bytes): &(String, u64, u64)| Range {
+            begin,
+            end: begin + bytes,
+            written: std::ptr::null_mut(),
+        };
+        all.extend(others.iter().map(other));
+        all.retain(|range| range.end > range.begin);
+        all.sort_by_key(|range| range.begin);
+        all
     }
 
     /// Describes writes outside a piece since the last call, and restores the guards.
@@ -148,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_is_read_beyond_one_piece_is_seen_beyond_another() {
-        let mut heap = Heap::new(1 << 20);
+        let mut heap = Heap::new(1 << 20, false);
         let pieces: Vec<u64> = (0..8).map(|_| heap.allocate(100).unwrap()).collect();
         for pair in pieces.windows(2) {
             let beyond = |address: u64| (address + 100) as *mut f32;
@@ -160,7 +228,7 @@ mod tests {
 
     #[test]
     fn writes_outside_are_seen_and_inside_are_not() {
-        let mut heap = Heap::new(1 << 20);
+        let mut heap = Heap::new(1 << 20, false);
         let address = heap.allocate(100).unwrap();
         let byte = |offset: isize| (address as isize + offset) as *mut u8;
         assert!(heap.holds(address, 100) && heap.holds(address + 40, 60) && !heap.holds(address + 41, 60));

@@ -12,6 +12,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Function, Launch, Module, Program, Resources};
 use rayspin_device::private;
 
+use crate::checking::{Checker, Whose};
 use crate::compile::Compiler;
 use crate::counting::Counts;
 use crate::counting::record::{self, Counter, RawCounting, Recording, Sample};
@@ -247,6 +248,7 @@ impl Counted {
 pub(crate) struct Loaded {
     code: Arc<Code>,
     counted: Option<Arc<Counted>>,
+    checked: Option<Arc<Checker>>,
     inner: Arc<Inner>,
     name: &'static str,
 }
@@ -254,7 +256,11 @@ pub(crate) struct Loaded {
 impl Loaded {
     pub(crate) fn load(program: &Program, compiler: &Compiler, inner: Arc<Inner>) -> Result<Self> {
         let path = compiler.library(program)?;
-        let code = Code::open_alone(&path, program.name, inner.counts.is_some())?;
+        let code = Code::open_alone(&path, program.name, inner.counts.is_some() || inner.faults.is_some())?;
+        let checked = match inner.faults {
+            Some(_) => Some(Arc::new(Checker::open(&path, &code._library, program)?)),
+            None => None,
+        };
         let counted = match inner.counts {
             Some(_) => Some(Arc::new(Counted::open(&path, &code, program, compiler)?)),
             None => None,
@@ -262,7 +268,7 @@ impl Loaded {
         for variable in code.variables() {
             lock(&inner.variables).push((variable.address as u64, variable.bytes));
         }
-        Ok(Self { code: Arc::new(code), counted, inner, name: program.name })
+        Ok(Self { code: Arc::new(code), counted, checked, inner, name: program.name })
     }
 }
 
@@ -296,6 +302,7 @@ impl Module for Loaded {
                 name: format!("{}::{name}", self.name),
                 code: self.code.clone(),
                 counted: self.counted.clone(),
+                checked: self.checked.clone(),
                 declared: shared,
                 call: kernel.call.ok_or_else(missing)?,
                 whole: kernel.whole,
@@ -322,6 +329,7 @@ pub(crate) struct Callable {
     pub(crate) name: String,
     code: Arc<Code>,
     counted: Option<Arc<Counted>>,
+    checked: Option<Arc<Checker>>,
     /// Bytes of shared memory that a block declares.
     declared: u32,
     call: unsafe extern "C" fn(*mut *mut c_void),
@@ -385,6 +393,24 @@ impl Callable {
                 None => counts.push(launch_counts),
             }
             return Ok(());
+        }
+        if let (Some(checker), Some(faults)) = (&self.checked, &inner.faults) {
+            let mut heap = lock(&inner.heap);
+            let ranges = heap.ranges(&self.variables());
+            let kernel = self.name.rsplit("::").next().unwrap_or_default();
+            let arrays = record::arrays(
+                checker.program(),
+                kernel,
+                &heap.pieces(),
+                &self.variables(),
+                &lock(&inner.textures),
+                arguments,
+            );
+            drop(heap);
+            let whose = Whose { kernel, launch };
+            // SAFETY: as the caller promises.
+            let run = || unsafe { self.part(inner, (&self.code, self.call), launch, arguments, 0..blocks) };
+            return checker.check(&whose, &ranges, &arrays, faults, run);
         }
         let raw = RawLaunch {
             blocks: launch.blocks,
@@ -454,12 +480,11 @@ impl Callable {
             return Ok(None);
         }
         let kernel = self.name.rsplit("::").next().unwrap_or_default();
-        let variables: Vec<_> = self.code.variables().iter().map(RawVariable::named).collect();
         let arrays = record::arrays(
             &counted.program,
             kernel,
             &lock(&inner.heap).pieces(),
-            &variables,
+            &self.variables(),
             &lock(&inner.textures),
             arguments,
         );
@@ -480,6 +505,11 @@ impl Callable {
         }
         let shared = self.declared.saturating_add(launch.shared);
         Ok(Some(recording.finish(kernel, launch, shared)))
+    }
+
+    /// The program's variables: name, address, bytes.
+    fn variables(&self) -> Vec<(String, u64, u64)> {
+        self.code.variables().iter().map(RawVariable::named).collect()
     }
 
     /// Runs blocks that are not counted by code that tells nothing.

@@ -17,14 +17,23 @@ const FIBRES: &str = include_str!("../include/fibres.h");
 const HEADER: &str = include_str!("../include/emulate.h");
 const TEXTURE: &str = include_str!("../include/texture.h");
 
+/// What a program tells of itself while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tells {
+    Nothing,
+    /// Each access and each block of code, for counts.
+    Accesses,
+    /// Each access and what orders threads, for checks.
+    Order,
+}
+
 /// The whole text for the host's compiler.
 ///
 /// `__shared__` arrays become references into the block's memory, which is filled with NaN before each block
 /// and has fences behind each array; `extern __shared__` arrays become pointers to the block's dynamic
 /// memory. Lines keep their numbers. With `loops` a thread's place is a parameter, and kernels whose threads
-/// need nothing of each other get a loop over them as well. With `counting` the program tells of its
-/// accesses.
-pub(crate) fn translate(program: &Program, ways: Option<&Ways>, counting: bool) -> Result<String> {
+/// need nothing of each other get a loop over them as well.
+pub(crate) fn translate(program: &Program, ways: Option<&Ways>, tells: Tells) -> Result<String> {
     let mut source = program.text.clone();
     for (_, split) in ways.into_iter().flat_map(Ways::split) {
         source.push_str(&split.text);
@@ -39,9 +48,11 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>, counting: bool) 
     for (name, value) in &program.defines {
         text.push_str(&format!("#define {name} {value}\n"));
     }
-    if counting {
-        text.push_str("#define EMU_COUNT 1\n");
-    }
+    text.push_str(match tells {
+        Tells::Nothing => "",
+        Tells::Accesses => "#define EMU_COUNT 1\n",
+        Tells::Order => "#define EMU_COUNT 1\n#define EMU_CHECK 1\n",
+    });
     if reader.loops.is_some() {
         text.push_str("#define EMU_LOOPS 1\n");
     }
@@ -418,7 +429,9 @@ impl<'a> Reader<'a> {
              const emu::Launch* launch, uint64_t* next, int* stop, char* message) {\n",
         );
         for name in &self.outer_dynamic {
-            text.push_str(&format!("{name} = (decltype({name}))w->arena;\n"));
+            text.push_str(&format!(
+                "{name} = (decltype({name}))w->arena;\nEMU_ORDER(emu_check_other(&{name}, sizeof {name}));\n"
+            ));
         }
         text.push_str(&format!(
             "return emu::run_blocks(w, call, whole, arguments, launch, next, stop, message);\n}}\n\

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use rayspin_core::Result;
 
 use super::Counts;
-use crate::{Emulator, lock};
+use crate::{Emulator, Inner, lock};
 
 impl Emulator {
     /// The same emulator, which counts what kernels do ([`crate::counting`]), with compiled libraries cached
@@ -19,7 +19,7 @@ impl Emulator {
         if let Some(cache) = cache {
             compiler = compiler.keeping(cache);
         }
-        let inner = self.inner.afresh(crate::pool(1)?, Some(Mutex::default()));
+        let inner = Inner { counts: Some(Mutex::default()), ..self.inner.afresh(crate::pool(1)?) };
         Ok(Self { compiler: compiler.counting()?, programs: self.programs, inner: Arc::new(inner) })
     }
 

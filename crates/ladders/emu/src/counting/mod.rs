@@ -10,7 +10,7 @@ mod emulator;
 mod graph;
 mod map;
 mod metrics;
-mod names;
+pub(crate) mod names;
 pub(crate) mod record;
 mod replay;
 pub(crate) mod symbols;

@@ -1,0 +1,176 @@
+// Kernels with one fault each, and the same without it.
+extern "C" {
+
+__global__ void count_global(const unsigned* values, unsigned* counts, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) counts[values[i]] += 1;  // race
+}
+
+__global__ void count_atomic(const unsigned* values, unsigned* counts, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(&counts[values[i]], 1u);
+}
+
+__global__ void count_shared(const unsigned* values, unsigned* counts, int n) {
+    __shared__ unsigned own[64];
+    for (int b = threadIdx.x; b < 64; b += blockDim.x) own[b] = 0;
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) own[values[i]] += 1;  // race in shared memory
+    __syncthreads();
+    for (int b = threadIdx.x; b < 64; b += blockDim.x) atomicAdd(&counts[b], own[b]);
+}
+
+// A histogram without one of its barriers: which, `skip` says.
+__global__ void three_barriers(const unsigned* values, unsigned* counts, int n, int skip) {
+    __shared__ unsigned own[64];
+    for (int b = threadIdx.x; b < 64; b += blockDim.x) own[b] = 0;  // clears
+    if (skip != 1) __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(&own[values[i]], 1u);
+    if (skip != 2) __syncthreads();
+    unsigned mine = own[(threadIdx.x * 7 + 5) % 64];  // reads what others counted
+    if (skip != 3) __syncthreads();
+    if (threadIdx.x < 64) own[threadIdx.x] = mine;  // writes again
+    __syncthreads();
+    if (threadIdx.x < 64) atomicAdd(&counts[threadIdx.x], own[threadIdx.x]);
+}
+
+__global__ void swap(const float* in, float* out, int barrier) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    tile[t] = in[t];  // written
+    if (barrier) __syncthreads();
+    out[t] = tile[blockDim.x - 1 - t];  // read
+}
+
+__global__ void warp_sum(const float* in, float* out, int sync) {
+    __shared__ float part[32];
+    int t = threadIdx.x;
+    part[t] = in[t];
+    for (int by = 16; by > 0; by /= 2) {
+        __syncwarp();
+        float other = t < by ? part[t + by] : 0;  // reads a neighbour's
+        if (sync) __syncwarp();
+        part[t] += other;  // writes its own
+    }
+    __syncwarp();
+    if (t == 0) out[0] = part[0];
+}
+
+__global__ void shuffled(const float* in, float* out) {
+    float v = in[threadIdx.x];
+    for (int by = 16; by > 0; by /= 2) v += __shfl_down_sync(0xffffffffu, v, by);
+    if (threadIdx.x == 0) out[0] = v;
+}
+
+// The last block adds up. Without the first fence nothing orders the parts.
+__global__ void last_block(const float* in, float* parts, unsigned* ticket, float* out, int fence) {
+    __shared__ bool last;
+    int t = threadIdx.x;
+    if (t == 0) {
+        parts[blockIdx.x] = in[blockIdx.x];  // a part
+        if (fence) __threadfence();
+        last = atomicAdd(ticket, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    float sum = 0;
+    for (int b = t; b < gridDim.x; b += blockDim.x) sum += parts[b];  // all parts
+    for (int by = 16; by > 0; by /= 2) sum += __shfl_down_sync(0xffffffffu, sum, by);
+    if (t == 0) out[0] = sum, *ticket = 0;
+}
+
+// Each block waits for a flag of the one before.
+__global__ void flags(float* values, int* flags, int volatile_flags) {
+    if (threadIdx.x != 0) return;
+    int b = blockIdx.x;
+    float before = 0;
+    if (b > 0) {
+        while (*(volatile int*)&flags[b - 1] == 0) {}
+        __threadfence();
+        before = values[b - 1];
+    }
+    values[b] = before + 1;
+    __threadfence();
+    if (volatile_flags) {
+        *(volatile int*)&flags[b] = 1;
+    } else {
+        flags[b] = 1;  // a plain flag
+    }
+}
+
+__global__ void same_flag(const float* in, int* found, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && in[i] > 0) *found = 1;  // the same value
+}
+
+__global__ void past_end(const float* in, float* out, int n) {
+    int i = threadIdx.x;
+    out[i] = in[i + n];  // reads past the end
+}
+
+__global__ void before_begin(const float* in, float* out) {
+    int i = threadIdx.x;
+    out[i - 1] = in[i];  // writes before the beginning
+}
+
+__global__ void wild(float* out, long long far) {
+    out[far + threadIdx.x] = 1;  // far away
+}
+
+__global__ void shared_end(float* out) {
+    __shared__ float own[32];
+    int t = threadIdx.x;
+    own[t + 1] = 1;  // past a shared array
+    __syncthreads();
+    out[t] = own[t];
+}
+
+__global__ void unwritten(float* scratch, float* out, int which) {
+    __shared__ float own[64];
+    int t = threadIdx.x;
+    if (which != 1 || t < 16) own[t] = 1;
+    __syncthreads();
+    float v = own[t ^ 16];  // not all were written
+    if (which == 2) v += scratch[t];  // nobody wrote it
+    out[t] = v;
+}
+
+__global__ void bytes(const unsigned char* in, unsigned char* out, int n) {
+    __shared__ unsigned char own[256];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    own[t] = i < n ? in[i] : 0;
+    __syncthreads();
+    if (i < n) out[i] = own[t ^ 1];
+    unsigned short* two = (unsigned short*)own;
+    __syncthreads();
+    if (t < 128) two[t] = 3;
+    __syncthreads();
+    if (t < 64) ((unsigned*)own)[t] += 1;
+}
+
+__global__ void half_barrier(float* out) {
+    if (threadIdx.x < 16) {
+        __syncthreads();  // some
+    } else {
+        __syncthreads();  // others
+    }
+    out[threadIdx.x] = 1;
+}
+
+__global__ void spin_lock(int* lock, float* sum) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) {}
+        __threadfence();
+        *sum += 1;
+        __threadfence();
+        atomicExch(lock, 0);
+    }
+}
+
+__global__ void two_launches(const float* in, float* out) {
+    out[threadIdx.x] = in[31 - threadIdx.x];
+}
+}
