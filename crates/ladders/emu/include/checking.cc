@@ -17,8 +17,17 @@
 
 namespace {
 
-// A strong access is atomic or volatile; an atomic one changes what it reads.
-enum Kind : uint8_t { READS = 0, WRITES = 1, STRONG = 2, CHANGES = 8, ATOMIC = WRITES | STRONG | CHANGES, THERE = 4 };
+// A strong access is atomic or volatile; an atomic one changes what it reads. Volatile accesses to shared memory do not
+// order the lanes of a warp, though old programs rely on that: these are `LOCAL`.
+enum Kind : uint8_t {
+    READS = 0,
+    WRITES = 1,
+    STRONG = 2,
+    THERE = 4,
+    CHANGES = 8,
+    LOCAL = 16,
+    ATOMIC = WRITES | STRONG | CHANGES,
+};
 
 // As in Rust: memory that a kernel may use. `written` has a byte for each byte, 0 where nobody wrote; or is null.
 struct Range {
@@ -315,7 +324,9 @@ static inline void note(Array& a, Cell& cell, const Thread& t, const Slot& mine,
             bool gone = a.shared && slot.clock < base;
             if (gone || mine.kind & WRITES || !(slot.kind & WRITES)) old = &slot;
         } else {
-            if ((slot.kind | mine.kind) & WRITES && !(slot.kind & mine.kind & STRONG)) conflict(a, mine, slot, at, bytes);
+            bool strong = slot.kind & mine.kind & STRONG;
+            if (slot.kind & mine.kind & LOCAL && one_warp(slot, mine)) strong = false;
+            if ((slot.kind | mine.kind) & WRITES && !strong) conflict(a, mine, slot, at, bytes);
             if (slot.kind == mine.kind && count < 2) alike[count++] = &slot;
         }
     }
@@ -379,11 +390,10 @@ static inline void check(const void* pc, const void* where, uint32_t bytes, uint
     }
 }
 
-// Volatile accesses to memory of the device may tell other blocks something, as atomic ones.
-static inline bool tells(const void* at) { return (uint64_t)at - arena >= arena_end - arena; }
+static inline bool in_arena(const void* at) { return (uint64_t)at - arena < arena_end - arena; }
 
 // Shared memory of another block is other memory.
-static inline uint64_t key(uint64_t at) { return tells((const void*)at) ? at : at + block * 0x9E3779B97F4A7C15; }
+static inline uint64_t key(uint64_t at) { return in_arena((const void*)at) ? at + block * 0x9E3779B97F4A7C15 : at; }
 
 static void acquire(uint64_t at) {
     if (object_of.empty()) return;
@@ -416,10 +426,7 @@ static void release(uint64_t at) {
 
 static inline void strong(const void* pc, const void* at, uint32_t bytes, uint8_t kind) {
     if (!on) return;
-    if (!(kind & CHANGES) && !tells(at)) {
-        check(pc, at, bytes, kind & WRITES);
-        return;
-    }
+    if (!(kind & CHANGES) && in_arena(at)) kind |= LOCAL;
     Thread& t = threads[*emu_count_running];
     // The operation itself goes along with what it tells.
     if (t.fenced && (kind & WRITES)) t.clock++;

@@ -318,7 +318,7 @@ impl Inner {
                 unsafe {
                     (*address as usize as *mut u8).write_bytes(*byte, *bytes as usize);
                 }
-                self.written(*at, *bytes);
+                self.written(*address, *bytes);
                 Ok(())
             }
             Work::Fft { plan, sign, from, to } => {

@@ -408,8 +408,9 @@ impl Callable {
             );
             drop(heap);
             let whose = Whose { kernel, launch };
+            let kernel = NativeKernel { code: &self.code, call: self.call };
             // SAFETY: as the caller promises.
-            let run = || unsafe { self.part(inner, (&self.code, self.call), launch, arguments, 0..blocks) };
+            let run = || unsafe { self.part(inner, kernel, launch, arguments, 0..blocks) };
             return checker.check(&whose, &ranges, &arrays, faults, run);
         }
         let raw = RawLaunch {

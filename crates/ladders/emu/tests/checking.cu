@@ -27,7 +27,7 @@ __global__ void three_barriers(const unsigned* values, unsigned* counts, int n, 
     for (int b = threadIdx.x; b < 64; b += blockDim.x) own[b] = 0;  // clears
     if (skip != 1) __syncthreads();
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) atomicAdd(&own[values[i]], 1u);
+    if (i < n) atomicAdd(&own[values[i]], 1u);  // adds
     if (skip != 2) __syncthreads();
     unsigned mine = own[(threadIdx.x * 7 + 5) % 64];  // reads what others counted
     if (skip != 3) __syncthreads();
@@ -172,5 +172,25 @@ __global__ void spin_lock(int* lock, float* sum) {
 
 __global__ void two_launches(const float* in, float* out) {
     out[threadIdx.x] = in[31 - threadIdx.x];
+}
+// As kernels were written when the lanes of a warp went together.
+__global__ void old_warp(const float* in, float* out) {
+    __shared__ volatile float part[64];
+    int t = threadIdx.x;
+    part[t] = in[t];
+    __syncthreads();
+    if (t < 16) part[t] += part[t + 16];  // lanes together
+    if (t < 8) part[t] += part[t + 8];
+    if (t == 0) out[0] = part[0];
+}
+
+__global__ void tested(const unsigned* values, unsigned* counts, int n) {
+    __shared__ unsigned own[64];
+    if (threadIdx.x < 64) own[threadIdx.x] = 0;
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && *(volatile unsigned*)&own[values[i]] < 3) atomicAdd(&own[values[i]], 1u);
+    __syncthreads();
+    if (threadIdx.x < 64) atomicAdd(&counts[threadIdx.x], own[threadIdx.x]);
 }
 }

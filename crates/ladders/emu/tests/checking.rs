@@ -108,6 +108,7 @@ fn additions_without_atomics_race() {
         }
     }
     assert_eq!(run("count_atomic"), []);
+    assert_eq!(run("tested"), []);
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn each_missing_barrier_is_found() {
             &mut [input.cuda().into(), counts.cuda_mut().into(), (n as i32).into(), skip.into()],
         )
     };
-    let (zero, add) = (line_of("// clears"), line_of("atomicAdd(&own[values[i]], 1u);"));
+    let (zero, add) = (line_of("// clears"), line_of("// adds"));
     let (read, write) = (line_of("// reads what others counted"), line_of("// writes again"));
     let of = |faults: Vec<Fault>| {
         let races = faults.iter().filter(|fault| fault.wrong == Wrong::Race);
@@ -182,6 +183,9 @@ fn lanes_of_a_warp_need_its_barrier() {
     both.sort_unstable();
     assert_eq!(both, [line_of("// reads a neighbour's"), line_of("// writes its own")]);
     assert_eq!(run(1), []);
+    let old =
+        checking.faults("old_warp", Launch::linear(1, 32), &mut [input.cuda().into(), out.cuda_mut().into()]);
+    assert!(old.iter().any(|fault| fault.wrong == Wrong::Race), "{old:#?}");
     let shuffled =
         checking.faults("shuffled", Launch::linear(1, 32), &mut [input.cuda().into(), out.cuda_mut().into()]);
     assert_eq!(shuffled, []);

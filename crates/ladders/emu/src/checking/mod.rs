@@ -91,6 +91,24 @@ impl Fault {
     pub fn is_note(&self) -> bool {
         matches!(self.wrong, Wrong::SameValues | Wrong::TooLarge)
     }
+
+    /// What it is, without the accesses.
+    pub fn title(&self) -> String {
+        let Self { kernel, index, elements, .. } = self;
+        let name = self.array.as_deref().unwrap_or("memory");
+        match self.wrong {
+            Wrong::Race => format!("{kernel}: a race on {name}[{index}]: nothing orders these accesses"),
+            Wrong::SameValues => {
+                format!("{kernel}: several threads write the same value to {name}[{index}]: no error")
+            }
+            Wrong::Outside if self.array.is_none() => format!("{kernel}: an access outside all arrays"),
+            Wrong::Outside => {
+                format!("{kernel}: {name}[{index}] is outside {name}, which has {elements} elements")
+            }
+            Wrong::Unwritten => format!("{kernel}: {name}[{index}] is read, and nobody wrote it"),
+            Wrong::TooLarge => format!("{kernel}: an array is too large for races to be looked for"),
+        }
+    }
 }
 
 /// An index, as short as its axes allow.
@@ -125,21 +143,7 @@ impl Access {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kernel, index, elements, .. } = self;
-        let array = self.array.as_deref();
-        let name = array.unwrap_or("memory");
-        match self.wrong {
-            Wrong::Race => write!(f, "{kernel}: a race on {name}[{index}]: nothing orders these two")?,
-            Wrong::SameValues => {
-                write!(f, "{kernel}: several threads write the same value to {name}[{index}]: no error")?;
-            }
-            Wrong::Outside if array.is_none() => write!(f, "{kernel}: an access outside all arrays")?,
-            Wrong::Outside => write!(f, "{kernel}: {name}[{index}] is outside {name}, which has {elements}")?,
-            Wrong::Unwritten => write!(f, "{kernel}: {name}[{index}] is read, and nobody wrote it")?,
-            Wrong::TooLarge => {
-                return write!(f, "{kernel}: an array is too large for races to be looked for");
-            }
-        }
+        f.write_str(&self.title())?;
         for (access, past) in
             self.access.iter().map(|a| (a, false)).chain(self.other.iter().map(|a| (a, true)))
         {

@@ -88,10 +88,11 @@ algorithm's own variants. Then it is timed on one problem, and stands in one tab
 
 On a GPU your kernel runs there. Without one (--device cpu, or no GPU in the machine) it runs in the emulator, which needs \
 a C++ compiler, in a small size unless --case or --size says otherwise: the times predict no GPU.
-A compiler's error names the line of your file. The emulator finds wrong results and writes just outside arrays. It finds \
-no races, no missing atomic additions, no barriers that some threads skip, and no reads outside arrays: compute-sanitizer \
-on a GPU finds these. On a GPU a kernel that writes outside its arrays may pass, and destroy what is beside them. A kernel \
-without an end is stopped after 90 s in the emulator.
+A compiler's error names the line of your file. On the small problems the emulator also looks for races (missing atomic \
+additions, missing barriers of blocks and warps), accesses outside arrays, reads of what nobody wrote, and barriers that some \
+threads skip, and names the lines and the threads; with a GPU too, where g++ 12 or newer is there. --fast leaves this out. On \
+a GPU a kernel that writes outside its arrays may pass, and destroy what is beside them. A kernel without an end is stopped \
+after 90 s in the emulator.
 
 Examples:
   rayspin-ladder try matrix-add                    the declaration, for a file of your own
@@ -127,6 +128,9 @@ pub(crate) struct Try {
     /// These variants beside it only
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
+    /// Do not look for races and memory errors
+    #[arg(long)]
+    pub(crate) fast: bool,
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -305,6 +309,10 @@ pub(crate) struct RunArgs {
     /// every variant takes, unless --case or --size says otherwise. Needs a C++ compiler
     #[arg(long, conflicts_with_all = ["config", "sweep", "launch", "remeasure", "no_limits"])]
     pub(crate) emulate: bool,
+    /// With --emulate: look for races, accesses outside arrays and reads of what nobody wrote, with the lines,
+    /// instead of taking times. Needs g++ 12 or newer
+    #[arg(long, requires = "emulate", conflicts_with_all = ["csv", "html", "rounds", "budget", "one_buffer"])]
+    pub(crate) check: bool,
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

@@ -20,7 +20,7 @@ use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
 use super::benchmark::{Kind, budget, check_case, is_stdout, outputs, size, write};
-use super::{Ladders, unknown};
+use super::{Ladders, checks, unknown};
 use crate::args::ladder::RunArgs;
 use crate::without::{self, Missing};
 
@@ -87,6 +87,9 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &RunArgs) -> Resul
                 .into());
         }
         plans.extend(emulations.into_iter().filter(|emulation| !emulation.names.is_empty()));
+    }
+    if args.check {
+        return checks::run(context, args, &plans);
     }
     let threads = context.threads();
     let kept = CompileCache::new()?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod applications;
 pub(crate) mod benchmark;
+mod checks;
 pub(crate) mod compare;
 pub(crate) mod counters;
 mod csv;

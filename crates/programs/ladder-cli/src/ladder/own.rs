@@ -19,6 +19,7 @@ use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
 use super::benchmark::{budget, check_case, size};
+use super::checks::Checker;
 use super::emulate::{self, CompileCache};
 use super::{Ladders, unknown, which};
 use crate::args::ladder::{Source, Try};
@@ -54,10 +55,19 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
         true => [context.device.clone(), context.device.clone()],
         false => [emulated(false)?, emulated(true)?],
     };
+    let mut checked: Checked = Ok(());
     let run = stoppable(|| -> Result<BenchmarkRun> {
         let [first, device] = &devices;
         check_compiles(ladder, which, first, own, args.seed)?;
-        check_trials(ladder, device, own, args.seed)?;
+        // Where races and memory errors are looked for, results are compared too.
+        checked = if args.fast {
+            Err("--fast".to_owned())
+        } else {
+            check_faults(ladder, &context.device.host(), &kept, own, args.seed)?
+        };
+        if gpu || checked.is_err() {
+            check_trials(ladder, device, own, args.seed)?;
+        }
         let mut session = ladder.open_with(which, device, args.seed, own)?;
         let wanted = |name: &str| {
             name == own.name || args.variant.is_empty() || args.variant.iter().any(|variant| variant == name)
@@ -78,8 +88,70 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
     };
     match run.steps.iter().find_map(wrong) {
         Some(why) => anyhow::bail!("{} on {}: {why}", own.name, run.problem),
-        None => Ok(()),
+        None => {
+            let words = match checked {
+                Ok(()) => format!("{}: right: no wrong result, no race, no memory error was found", own.name),
+                Err(why) => format!(
+                    "{}: results are right; races and memory errors were not looked for ({why})",
+                    own.name
+                ),
+            };
+            files::print(&args.width.lines(&words))
+        }
     }
+}
+
+/// Why races and memory errors were not looked for, if they were not.
+type Checked = std::result::Result<(), String>;
+
+/// Runs the kernel on the small problems of the tests in an emulator that looks for races and memory errors.
+///
+/// Errors: it fails, is wrong, or has one of these, with the problem and its lines.
+fn check_faults(
+    ladder: &dyn Ladder,
+    host: &Device,
+    kept: &CompileCache,
+    own: Own,
+    seed: u64,
+) -> Result<Checked> {
+    let checker = match Checker::new(host.clone(), kept) {
+        Ok(checker) => checker,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    for trial in 0..ladder.trials() {
+        if ladder.signature(Which::Trial(trial))?.is_none() || STOP.load(Ordering::SeqCst) {
+            continue;
+        }
+        let mut session = ladder.open_with(Which::Trial(trial), &checker.device, seed, own)?;
+        let index = session.variants().len() - 1;
+        let (error, faults) = checker.run(session.as_mut(), index);
+        let (errors, notes): (Vec<_>, Vec<_>) = faults.into_iter().partition(|fault| !fault.is_note());
+        for note in notes.iter().filter(|_| error.is_ok()) {
+            say!("note: {note}");
+        }
+        let description = || format!("{} on {}", own.name, session.problem());
+        if let Some(first) = errors.first() {
+            for fault in &errors {
+                say!("{fault}");
+            }
+            let others = match errors.len() - 1 {
+                0 => String::new(),
+                others => format!(", and {others} more"),
+            };
+            anyhow::bail!("{}: {}{others}", description(), first.title());
+        }
+        expect_right(error.with_context(description)?, session.variants()[index].tolerance, &description)?;
+    }
+    Ok(Ok(()))
+}
+
+/// Errors: an error above the tolerance.
+fn expect_right(error: f64, tolerance: f64, description: &dyn Fn() -> String) -> Result<()> {
+    // Not `error > tolerance`: NaN is wrong too.
+    if error <= tolerance {
+        return Ok(());
+    }
+    anyhow::bail!("{}: wrong: error {error:.2e}, at most {tolerance:.0e} is allowed", description())
 }
 
 /// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the ladders where
@@ -217,13 +289,7 @@ fn check_trials(ladder: &dyn Ladder, device: &Device, own: Own, seed: u64) -> Re
         let tolerance = session.variants()[index].tolerance;
         let description = || format!("{} on {problem}", own.name);
         let error = session.verify(index, &Default::default()).with_context(description)?;
-        // Not `error > tolerance`: NaN is wrong too.
-        if !matches!(
-            error.partial_cmp(&tolerance),
-            Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)
-        ) {
-            anyhow::bail!("{}: wrong: error {error:.2e}, at most {tolerance:.0e} is allowed", description());
-        }
+        expect_right(error, tolerance, &description)?;
     }
     Ok(())
 }

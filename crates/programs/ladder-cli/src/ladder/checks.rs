@@ -1,0 +1,240 @@
+//! Races and memory errors of kernels, which the emulator finds: `rayspin-ladder NAME --emulate --check`, and
+//! the check of `try`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+use rayspin::core::{Error, Progress};
+use rayspin::device::{BackendKind, Device};
+use rayspin::report::table::{Cell, Column, Table};
+use rayspin::tune::Session;
+use rayspin_emu::Emulator;
+use rayspin_emu::checking::{Access, Fault, Wrong};
+use rayspin_shell::interrupt::{STOP, stoppable};
+use rayspin_shell::{Context, files, say};
+use serde_json::{Value, json as value};
+
+use super::benchmark::{is_stdout, write};
+use super::emulate::{self, CompileCache, Emulation};
+use crate::args::ladder::RunArgs;
+use crate::without::{self, Missing};
+
+/// An emulator that checks, and a device on it.
+pub(super) struct Checker {
+    emulator: Arc<Emulator>,
+    pub(super) device: Device,
+}
+
+impl Checker {
+    /// Errors: no compiler that can check.
+    pub(super) fn new(host: Device, kept: &CompileCache) -> Result<Self> {
+        let emulator = emulate::emulator()?.checking(Some(kept.folder.clone()));
+        let emulator = Arc::new(emulator.map_err(Missing::with(without::COMPILER))?);
+        Ok(Self { device: Device::with_driver(emulator.clone(), host), emulator })
+    }
+
+    /// Runs a variant and gives its error against the oracle, or why it failed; and what the emulator found.
+    pub(super) fn run(
+        &self,
+        session: &mut dyn Session,
+        variant: usize,
+    ) -> (rayspin::core::Result<f64>, Vec<Fault>) {
+        self.emulator.take_faults();
+        let config = session.variants()[variant].space.default_config();
+        let error = session.verify(variant, &config);
+        (error, self.emulator.take_faults())
+    }
+}
+
+/// What came of a variant.
+struct Checked {
+    variant: &'static str,
+    error: Option<f64>,
+    faults: Vec<Fault>,
+    /// Why it was not run, or failed.
+    why: Option<String>,
+}
+
+impl Checked {
+    fn is_wrong(&self) -> bool {
+        self.why.as_ref().is_some_and(|why| why.starts_with("FAILED"))
+            || self.faults.iter().any(|f| !f.is_note())
+    }
+
+    fn words(&self) -> String {
+        let count = |wanted: &[Wrong]| self.faults.iter().filter(|f| wanted.contains(&f.wrong)).count();
+        let one = |count: usize, one: &str, many: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            _ => Some(format!("{count} {many}")),
+        };
+        let all = [
+            one(count(&[Wrong::Race]), "race", "races"),
+            one(count(&[Wrong::Outside, Wrong::Unwritten]), "memory error", "memory errors"),
+            one(count(&[Wrong::SameValues, Wrong::TooLarge]), "note", "notes"),
+        ];
+        let all: Vec<_> = all.into_iter().flatten().collect();
+        if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+    }
+}
+
+/// What came of a problem.
+struct Found {
+    ladder: &'static str,
+    problem: String,
+    variants: Vec<Checked>,
+}
+
+/// Checks the variants of these problems, prints tables and what was found, and writes a file.
+pub(super) fn run(context: &Context, args: &RunArgs, plans: &[Emulation<'_>]) -> Result<()> {
+    let kept = CompileCache::new()?;
+    let checker = Checker::new(context.device.host(), &kept)?;
+    let tables = !args.json.as_deref().is_some_and(is_stdout);
+    let mut all = Vec::new();
+    let ran = stoppable(|| -> Result<()> {
+        for emulation in plans {
+            if STOP.load(Ordering::SeqCst) {
+                break;
+            }
+            let found = problem(context, args, &checker, emulation)?;
+            if tables {
+                files::print(&args.width.text(&table(&found)))?;
+                for checked in &found.variants {
+                    checked.faults.iter().for_each(|fault| say!("{}: {fault}", checked.variant));
+                }
+            }
+            all.push(found);
+        }
+        Ok(())
+    });
+    if let Some(file) = &args.json {
+        write(file, &json(&all)?)?;
+    }
+    ran?;
+    if STOP.load(Ordering::SeqCst) {
+        return Err(Error::Interrupted.into());
+    }
+    if let Some(first) = all.first().filter(|_| tables) {
+        files::print(&args.width.legend([&table(first)]))?;
+    }
+    let wrong: Vec<_> = all
+        .iter()
+        .flat_map(|found| found.variants.iter().map(move |checked| (found.ladder, checked)))
+        .filter(|(_, checked)| checked.is_wrong())
+        .map(|(ladder, checked)| format!("{} of {ladder}", checked.variant))
+        .collect();
+    if !wrong.is_empty() {
+        anyhow::bail!("failed or wrong: {}", wrong.join(", "));
+    }
+    Ok(())
+}
+
+fn problem(context: &Context, args: &RunArgs, checker: &Checker, emulation: &Emulation<'_>) -> Result<Found> {
+    let Emulation { ladder, which, names } = emulation;
+    let mut session = ladder.open(*which, &checker.device, args.seed)?;
+    let chosen: Vec<_> = session
+        .variants()
+        .iter()
+        .enumerate()
+        .filter(|(_, v)| v.backend == BackendKind::Cuda && names.contains(&v.name))
+        .map(|(at, v)| (at, v.name, v.tolerance, v.refuses.clone()))
+        .collect();
+    let (stage, began) = (format!("{}: checks", ladder.about().name), Instant::now());
+    context.console.begin(&stage, chosen.len());
+    let mut variants = Vec::new();
+    for (at, variant, tolerance, refuses) in chosen {
+        if STOP.load(Ordering::SeqCst) {
+            break;
+        }
+        context.console.step(variant);
+        let mut checked = Checked { variant, error: None, faults: Vec::new(), why: None };
+        if let Some(why) = refuses {
+            checked.why = Some(format!("not run: {why}"));
+        } else {
+            let (error, faults) = checker.run(session.as_mut(), at);
+            checked.faults = faults;
+            match error {
+                // Not `error > tolerance`: NaN is wrong too.
+                Ok(error) if error <= tolerance => checked.error = Some(error),
+                Ok(error) => {
+                    checked.error = Some(error);
+                    checked.why =
+                        Some(format!("FAILED: error {error:.2e}, at most {tolerance:.0e} is allowed"));
+                }
+                Err(Error::Interrupted) => break,
+                Err(error) => checked.why = Some(format!("FAILED: {}", first_line(&error.to_string()))),
+            }
+        }
+        variants.push(checked);
+    }
+    context.console.end(&stage, began.elapsed().as_secs_f64());
+    Ok(Found { ladder: ladder.about().name, problem: session.problem(), variants })
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+fn table(found: &Found) -> Table {
+    let columns = vec![
+        Column::text("Variant"),
+        Column::number("Error").significant(2).legend("against the reference, relative"),
+        Column::text("Found").legend("races, accesses outside arrays, reads of what nobody wrote"),
+        Column::text("Why"),
+    ];
+    let caption = format!("{}: {}, checked on the CPU", found.ladder, found.problem);
+    let mut table = Table::new(caption, columns);
+    for checked in &found.variants {
+        let ran = checked.why.as_ref().is_none_or(|why| why.starts_with("FAILED"));
+        table.push(vec![
+            checked.variant.into(),
+            checked.error.into(),
+            if ran { checked.words().into() } else { Cell::Empty },
+            checked.why.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+fn json(all: &[Found]) -> Result<String> {
+    let access = |access: &Access| {
+        value!({
+            "file": access.place.as_ref().map(|place| &place.file),
+            "line": access.place.as_ref().map(|place| place.line),
+            "text": access.text, "does": format!("{:?}", access.does).to_lowercase(),
+            "block": access.block, "thread": access.thread,
+        })
+    };
+    let fault = |fault: &Fault| {
+        let kind = match fault.wrong {
+            Wrong::Race => "race",
+            Wrong::SameValues => "same-values",
+            Wrong::Outside => "outside",
+            Wrong::Unwritten => "unwritten",
+            Wrong::TooLarge => "too-large",
+        };
+        value!({
+            "fault": kind, "note": fault.is_note(), "kernel": fault.kernel, "array": fault.array,
+            "index": fault.index, "elements": fault.elements, "access": fault.access.as_ref().map(access),
+            "other": fault.other.as_ref().map(access),
+        })
+    };
+    let ladders: Vec<Value> = all
+        .iter()
+        .map(|found| {
+            value!({
+                "ladder": found.ladder, "problem": found.problem,
+                "variants": found.variants.iter().map(|checked| value!({
+                    "variant": checked.variant, "error": checked.error, "why": checked.why,
+                    "faults": checked.faults.iter().map(fault).collect::<Vec<_>>(),
+                })).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let document = value!({
+        "program": "rayspin-ladder --emulate --check", "version": env!("CARGO_PKG_VERSION"), "ladders": ladders,
+    });
+    Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
