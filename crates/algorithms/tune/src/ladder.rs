@@ -117,6 +117,11 @@ pub trait Session {
     fn end_to_end(&mut self, variant: usize, config: &Config) -> Result<Option<EndToEnd>>;
     /// The error against the oracle of what the first set's outputs hold.
     fn found(&self) -> Result<f64>;
+    /// What the first set's outputs hold, a `Vec` of elements each, as the algorithm names the arrays that are
+    /// copied back; empty where it names none.
+    fn outputs(&mut self, _variant: usize) -> Result<Vec<Box<dyn Any>>> {
+        Ok(Vec::new())
+    }
 }
 
 impl<A: Algorithm + Clone> Ladder for A {
@@ -393,5 +398,11 @@ impl<A: Algorithm> Session for Opened<A> {
 
     fn found(&self) -> Result<f64> {
         self.algorithm.error(&self.problem, &self.data[0])
+    }
+
+    fn outputs(&mut self, variant: usize) -> Result<Vec<Box<dyn Any>>> {
+        self.row(variant)?;
+        let transfer = self.rows[variant].implementation.transferred(&mut self.data[0]);
+        transfer.into_iter().flat_map(|transfer| transfer.outputs).map(|output| output.fetch()).collect()
     }
 }

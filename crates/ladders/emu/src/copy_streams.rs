@@ -236,6 +236,11 @@ impl PendingCopies {
         self.pinned.remove(&(address as u64));
     }
 
+    /// Addresses and bytes of pinned memory.
+    pub(crate) fn pinned_ranges(&self) -> Vec<(u64, u64)> {
+        self.pinned.iter().map(|(&begin, &bytes)| (begin, bytes)).collect()
+    }
+
     /// Whether these are few bytes that the device can copy by itself.
     pub(crate) fn reads_late(&self, from: &[u8]) -> bool {
         let address = from.as_ptr() as u64;

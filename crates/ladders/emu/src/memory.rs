@@ -131,8 +131,8 @@ impl Heap {
         }
     }
 
-    /// All pieces and `others`, with what is noted of their bytes, by address.
-    pub(crate) fn ranges(&mut self, others: &[(String, u64, u64)]) -> Vec<Range> {
+    /// All pieces, pinned memory and variables, with what is noted of their bytes, by address.
+    pub(crate) fn ranges(&mut self, pinned: &[(u64, u64)], variables: &[(String, u64, u64)]) -> Vec<Range> {
         let Self { pieces, written, .. } = self;
         let mut notes =
             |at: &u64| written.as_mut().and_then(|all| all.get_mut(at)).map(|own| own.as_mut_ptr());
@@ -144,12 +144,12 @@ impl Heap {
                 written: notes(&begin).unwrap_or(std::ptr::null_mut()),
             })
             .collect();
-        let other = |&(_, begin, bytes): &(String, u64, u64)| Range {
+        let variables = variables.iter().map(|&(_, begin, bytes)| (begin, bytes));
+        all.extend(variables.chain(pinned.iter().copied()).map(|(begin, bytes)| Range {
             begin,
             end: begin + bytes,
             written: std::ptr::null_mut(),
-        };
-        all.extend(others.iter().map(other));
+        }));
         all.retain(|range| range.end > range.begin);
         all.sort_by_key(|range| range.begin);
         all

@@ -396,13 +396,17 @@ impl Callable {
         }
         if let (Some(checker), Some(faults)) = (&self.checked, &inner.faults) {
             let mut heap = lock(&inner.heap);
-            let ranges = heap.ranges(&self.variables());
+            // Kernels may read pinned memory of the host.
+            let pinned = lock(&inner.copies).pinned_ranges();
+            let variables = self.variables();
+            let ranges = heap.ranges(&pinned, &variables);
             let kernel = self.name.rsplit("::").next().unwrap_or_default();
+            let pieces: Vec<_> = heap.pieces().into_iter().chain(pinned).collect();
             let arrays = record::arrays(
                 checker.program(),
                 kernel,
-                &heap.pieces(),
-                &self.variables(),
+                &pieces,
+                &variables,
                 &lock(&inner.textures),
                 arguments,
             );

@@ -1,6 +1,8 @@
 //! Races and memory errors of kernels, which the emulator finds: `rayspin-ladder NAME --emulate --check`, and
 //! the check of `try`.
 
+use std::any::Any;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -9,7 +11,7 @@ use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::{BackendKind, Device};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::Session;
+use rayspin::tune::{Session, VariantInfo};
 use rayspin_emu::Emulator;
 use rayspin_emu::checking::{Access, Fault, Wrong};
 use rayspin_shell::interrupt::{STOP, stoppable};
@@ -46,6 +48,63 @@ impl Checker {
         let error = session.verify(variant, &config);
         (error, self.emulator.take_faults())
     }
+}
+
+/// The first element of a variant's outputs that is not what another variant computes, in words; where the
+/// algorithm names its outputs, and another variant is right.
+pub(super) fn first_difference(session: &mut dyn Session, variant: usize) -> Option<String> {
+    let found = session.outputs(variant).ok()?;
+    let kind = session.variants()[variant].backend;
+    let runs = |v: &VariantInfo| v.backend == kind && v.refuses.is_none();
+    let others: Vec<_> = session
+        .variants()
+        .iter()
+        .enumerate()
+        .filter(|(at, v)| *at != variant && runs(v))
+        .map(|(at, v)| (at, v.space.default_config(), v.tolerance))
+        .collect();
+    for (other, config, tolerance) in others {
+        if !session.verify(other, &config).is_ok_and(|error| error <= tolerance) {
+            continue;
+        }
+        let expected = session.outputs(other).ok()?;
+        return found
+            .iter()
+            .zip(&expected)
+            .find_map(|(found, expected)| different(&**found, &**expected, tolerance));
+    }
+    None
+}
+
+fn different(found: &dyn Any, expected: &dyn Any, tolerance: f64) -> Option<String> {
+    fn of<T: PartialEq + Display + 'static>(
+        found: &dyn Any,
+        expected: &dyn Any,
+        alike: impl Fn(&[T], usize, &T) -> bool,
+    ) -> Option<String> {
+        let (found, expected): (&Vec<T>, &Vec<T>) = (found.downcast_ref()?, expected.downcast_ref()?);
+        let at = (0..found.len().min(expected.len())).find(|&at| !alike(expected, at, &found[at]))?;
+        Some(format!("output[{at}] is {}, expected {}", found[at], expected[at]))
+    }
+    /// Floating-point numbers may be off by ten times the tolerance of the largest.
+    fn near(expected: f64, found: f64, largest: f64, tolerance: f64) -> bool {
+        (found - expected).abs() <= 10.0 * tolerance * largest || found == expected
+    }
+    fn exact<T: PartialEq>(expected: &[T], at: usize, found: &T) -> bool {
+        expected[at] == *found
+    }
+    let largest = match (expected.downcast_ref::<Vec<f32>>(), expected.downcast_ref::<Vec<f64>>()) {
+        (Some(all), _) => all.iter().fold(0.0, |most: f64, v| most.max(f64::from(v.abs()))),
+        (_, Some(all)) => all.iter().fold(0.0, |most: f64, v| most.max(v.abs())),
+        _ => 0.0,
+    };
+    None.or_else(|| of::<f32>(found, expected, |e, at, &f| near(e[at].into(), f.into(), largest, tolerance)))
+        .or_else(|| of::<f64>(found, expected, |e, at, &f| near(e[at], f, largest, tolerance)))
+        .or_else(|| of::<u8>(found, expected, exact))
+        .or_else(|| of::<u16>(found, expected, exact))
+        .or_else(|| of::<u32>(found, expected, exact))
+        .or_else(|| of::<i32>(found, expected, exact))
+        .or_else(|| of::<u64>(found, expected, exact))
 }
 
 /// What came of a variant.
@@ -237,4 +296,85 @@ fn json(all: &[Found]) -> Result<String> {
         "program": "rayspin-ladder --emulate --check", "version": env!("CARGO_PKG_VERSION"), "ladders": ladders,
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+    use crate::ladder::Ladders;
+
+    /// Variants with a fault that changes no result, and where it is.
+    const KNOWN: [(&str, &str, Wrong); 4] = [
+        // The padding of a row in shared memory is read and not used.
+        ("backproject", "gpu-lines", Wrong::Unwritten),
+        ("project", "gpu-lines", Wrong::Unwritten),
+        ("project-adjoint", "gpu-lines", Wrong::Unwritten),
+        // A word is read for one of its halves, while another block writes the other.
+        ("lbm", "gpu-words", Wrong::Race),
+    ];
+
+    #[test]
+    fn all_variants_are_free_of_races_and_memory_errors() {
+        let host = Device::cpu_with_threads(1).unwrap();
+        let checker = || {
+            let emulator = Arc::new(Emulator::new()?.checking(None)?);
+            Ok::<_, Error>(Checker { device: Device::with_driver(emulator.clone(), host.clone()), emulator })
+        };
+        if let Err(error) = checker() {
+            println!("passed over: {error}");
+            return;
+        }
+        let all = Ladders::new(crate::ladders());
+        let plans: Vec<_> = all
+            .all()
+            .into_iter()
+            .flat_map(|ladder| emulate::plan(ladder, None, None, &[]).unwrap())
+            .collect();
+        let (next, ran, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from).min(4) {
+                scope.spawn(|| {
+                    let checker = checker().unwrap();
+                    while let Some(plan) = plans.get(next.fetch_add(1, Ordering::SeqCst)) {
+                        let name = plan.ladder.about().name;
+                        let mut session = plan.ladder.open(plan.which, &checker.device, 1).unwrap();
+                        for index in 0..session.variants().len() {
+                            let variant = &session.variants()[index];
+                            let (own, tolerance) = (variant.name, variant.tolerance);
+                            if variant.backend != BackendKind::Cuda
+                                || variant.refuses.is_some()
+                                || !plan.names.contains(&own)
+                            {
+                                continue;
+                            }
+                            ran.fetch_add(1, Ordering::SeqCst);
+                            let (error, faults) = checker.run(session.as_mut(), index);
+                            if !error.as_ref().is_ok_and(|&error| error <= tolerance) {
+                                wrong.lock().unwrap().push(format!("{own} of {name}: {error:?}"));
+                            }
+                            let known =
+                                |fault: &Fault| fault.is_note() || KNOWN.contains(&(name, own, fault.wrong));
+                            for fault in faults.iter().filter(|fault| !known(fault)) {
+                                wrong.lock().unwrap().push(format!("{own} of {name}: {fault}"));
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        let wrong = wrong.into_inner().unwrap();
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(ran.into_inner() > 150, "every variant is run");
+    }
+
+    #[test]
+    fn the_first_output_that_differs_is_told() {
+        let (found, expected) = (vec![1.0f32, 2.0, f32::NAN, 4.0], vec![1.0f32, 2.000_001, 3.0, 5.0]);
+        assert_eq!(different(&found, &expected, 1e-6).unwrap(), "output[2] is NaN, expected 3");
+        assert_eq!(different(&vec![7u32, 8], &vec![7u32, 9], 0.0).unwrap(), "output[1] is 8, expected 9");
+        assert!(different(&vec![7u8], &vec![7u8], 0.0).is_none());
+    }
 }

@@ -13,13 +13,13 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Error;
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::{Ladder, Own, Which, sources};
+use rayspin::tune::{Ladder, Own, Session, Which, sources};
 use rayspin_lab::{BenchmarkRun, Outcome, Step, benchmark};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
 use super::benchmark::{budget, check_case, size};
-use super::checks::Checker;
+use super::checks::{Checker, first_difference};
 use super::emulate::{self, CompileCache};
 use super::{Ladders, unknown, which};
 use crate::args::ladder::{Source, Try};
@@ -140,18 +140,22 @@ fn check_faults(
             };
             anyhow::bail!("{}: {}{others}", description(), first.title());
         }
-        expect_right(error.with_context(description)?, session.variants()[index].tolerance, &description)?;
+        let error = error.with_context(description)?;
+        expect_right(error, session.as_mut(), index, own.name)?;
     }
     Ok(Ok(()))
 }
 
-/// Errors: an error above the tolerance.
-fn expect_right(error: f64, tolerance: f64, description: &dyn Fn() -> String) -> Result<()> {
+/// Errors: an error above the tolerance, with the first output that is wrong.
+fn expect_right(error: f64, session: &mut dyn Session, variant: usize, name: &str) -> Result<()> {
+    let tolerance = session.variants()[variant].tolerance;
     // Not `error > tolerance`: NaN is wrong too.
     if error <= tolerance {
         return Ok(());
     }
-    anyhow::bail!("{}: wrong: error {error:.2e}, at most {tolerance:.0e} is allowed", description())
+    let problem = session.problem();
+    let first = first_difference(session, variant).map(|words| format!("; {words}")).unwrap_or_default();
+    anyhow::bail!("{name} on {problem}: wrong: error {error:.2e}, at most {tolerance:.0e} is allowed{first}")
 }
 
 /// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the ladders where
@@ -286,10 +290,9 @@ fn check_trials(ladder: &dyn Ladder, device: &Device, own: Own, seed: u64) -> Re
         let mut session = ladder.open_with(Which::Trial(trial), device, seed, own)?;
         let problem = session.problem();
         let index = session.variants().len() - 1;
-        let tolerance = session.variants()[index].tolerance;
         let description = || format!("{} on {problem}", own.name);
         let error = session.verify(index, &Default::default()).with_context(description)?;
-        expect_right(error, tolerance, &description)?;
+        expect_right(error, session.as_mut(), index, own.name)?;
     }
     Ok(())
 }

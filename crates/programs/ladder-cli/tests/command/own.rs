@@ -32,6 +32,13 @@ fn a_right_kernel_stands_between_the_others() {
     for word in ["> mine.cu", "a kernel of your own", "gpu-one-pass", "gpu-copies", "emulated"] {
         assert!(table.contains(word), "{word}: {table}");
     }
+    if checks() {
+        assert!(table.contains("mine.cu: right: no wrong result, no race, no memory error"), "{table}");
+    }
+    let (code, table, words) = tried(RIGHT, &["--variant", "gpu-one-pass", "--fast"], folder.path());
+    assert_eq!(code, Some(0), "{words}");
+    assert!(table.contains("races and memory errors were not looked for (--fast)"), "{table}");
+    assert!(!table.contains("mine.cu: right"), "{table}");
     assert!(!table.contains("gpu-packed"), "{table}");
     // A few blocks do as well, as the loop goes over all samples.
     assert_eq!(tried(RIGHT, &["--grid", "2", "--block", "64"], folder.path()).0, Some(0));
@@ -47,6 +54,7 @@ fn a_wrong_kernel_is_told_with_the_problem() {
     let (code, _, words) = tried(&wrong, &[], folder.path());
     assert_eq!(code, Some(1), "{words}");
     assert!(words.contains("mine.cu on 2 u32") && words.contains("wrong: error"), "{words}");
+    assert!(words.contains("; output[") && words.contains(", expected "), "{words}");
 }
 
 #[test]
@@ -55,7 +63,67 @@ fn a_kernel_that_leaves_its_arrays_is_told() {
     let (code, _, words) =
         tried(&RIGHT.replace("&counts[v]", "&counts[v + (1ull << 40)]"), &[], folder.path());
     assert_eq!(code, Some(1), "{words}");
-    assert!(words.contains("outside its arrays"), "{words}");
+    if checks() {
+        assert!(words.contains("an access outside all arrays") && words.contains("mine.cu:6"), "{words}");
+    } else {
+        assert!(words.contains("outside its arrays"), "{words}");
+    }
+    let fast = tried(&RIGHT.replace("&counts[v]", "&counts[v + (1ull << 40)]"), &["--fast"], folder.path());
+    assert_eq!(fast.0, Some(1), "{}", fast.2);
+    assert!(fast.2.contains("outside its arrays"), "{}", fast.2);
+    // Just beyond: the array, the index, and its length.
+    let (code, _, words) = tried(&RIGHT.replace("if (v < bins)", ""), &[], folder.path());
+    assert_eq!(code, Some(1), "{words}");
+    if checks() {
+        assert!(words.contains("is outside counts, which has"), "{words}");
+        assert!(words.contains("mine.cu:6: thread"), "{words}");
+    }
+}
+
+/// Whether the compiler of this machine can check.
+fn checks() -> bool {
+    rayspin_emu::Emulator::new().is_ok_and(|emulator| emulator.checking(None).is_ok())
+}
+
+#[test]
+fn a_race_is_told_with_both_lines_and_threads() {
+    if !checks() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Right or wrong by chance, and found every time.
+    let racing = RIGHT.replace("atomicAdd(&counts[v], 1u)", "counts[v] += 1");
+    for _ in 0..2 {
+        let (code, _, words) = tried(&racing, &[], folder.path());
+        assert_eq!(code, Some(1), "{words}");
+        assert!(words.contains("a race on counts["), "{words}");
+        assert_eq!(words.matches("mine.cu:6: thread").count() % 2, 0, "{words}");
+        assert!(words.contains("counts[v] += 1"), "{words}");
+    }
+    // A barrier that some threads do not reach, by the lines of the file.
+    let apart = RIGHT.replace(
+        "    const unsigned long long stride",
+        "    if (threadIdx.x < 16) __syncthreads();\n    else\n        __syncthreads();\n    const unsigned long long stride",
+    );
+    let (code, _, words) = tried(&apart, &[], folder.path());
+    assert_eq!(code, Some(1), "{words}");
+    assert!(words.contains("barrier of line 5") && words.contains("the one of line 3"), "{words}");
+}
+
+#[test]
+fn variants_are_checked_and_idle_options_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    if checks() {
+        let line = "transpose --emulate --check --variant gpu-naive,gpu-padded --json - --device cpu";
+        let found = ok(&line.split(' ').collect::<Vec<_>>(), f).stdout;
+        let found: serde_json::Value = serde_json::from_slice(&found).unwrap();
+        let variants = found["ladders"][0]["variants"].as_array().unwrap();
+        assert_eq!(variants.len(), 2);
+        assert!(variants.iter().all(|v| v["faults"].as_array().unwrap().is_empty() && v["why"].is_null()));
+    }
+    refused(&["transpose", "--check"], f, &["--emulate"]);
+    refused(&["transpose", "--emulate", "--check", "--rounds", "3"], f, &["--rounds"]);
 }
 
 #[test]
