@@ -117,8 +117,8 @@ pub trait Session {
     fn end_to_end(&mut self, variant: usize, config: &Config) -> Result<Option<EndToEnd>>;
     /// The error against the oracle of what the first set's outputs hold.
     fn found(&self) -> Result<f64>;
-    /// What the first set's outputs hold, a `Vec` of elements each, as the algorithm names the arrays that are
-    /// copied back; empty where it names none.
+    /// What the first set's outputs hold, a `Vec` of elements each: of the arrays that the algorithm names to
+    /// be copied back. Empty where it names none.
     fn outputs(&mut self, _variant: usize) -> Result<Vec<Box<dyn Any>>> {
         Ok(Vec::new())
     }

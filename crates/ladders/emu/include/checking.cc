@@ -336,6 +336,25 @@ static inline void note(Array& a, Cell& cell, const Thread& t, const Slot& mine,
     if (place) *place = mine;
 }
 
+static inline bool all_written(const uint8_t* written, uint32_t bytes) {
+    uint32_t four;
+    if (bytes == 4) {
+        memcpy(&four, written, 4);
+        return four == 0x01010101;
+    }
+    bool all = true;
+    for (uint32_t i = 0; i < bytes; i++) all &= written[i] != 0;
+    return all;
+}
+
+// Whether a read of what two other blocks have read, and nobody wrote, has nothing to add.
+static inline bool known_read(const Cell& cell, const Thread& t, const Slot& mine) {
+    const Slot *a = &cell.slots[0], *b = &cell.slots[1];
+    return mine.kind == (READS | THERE) && !t.others && a->kind == mine.kind && b->kind == mine.kind &&
+           a->block != mine.block && b->block != mine.block && !one_warp(*a, *b) &&
+           !((cell.slots[2].kind | cell.slots[3].kind) & WRITES);
+}
+
 static inline void check(const void* pc, const void* where, uint32_t bytes, uint8_t kind) {
     if (!on) return;
     settle();
@@ -358,9 +377,7 @@ static inline void check(const void* pc, const void* where, uint32_t bytes, uint
     if (a->written) {
         uint8_t* written = a->written + offset;
         if (!(kind & WRITES) || kind & CHANGES) {
-            bool all = true;
-            for (uint32_t i = 0; i < bytes; i++) all &= written[i] != 0;
-            if (!all) {
+            if (!all_written(written, bytes)) {
                 Finding f = {};
                 f.fault = UNWRITTEN, f.array = a->number, f.at = at, f.begin = a->begin, f.end = a->end;
                 f.name = a->name, f.size = bytes, f.code = code, f.block = block, f.thread = (uint16_t)thread;
@@ -386,7 +403,7 @@ static inline void check(const void* pc, const void* where, uint32_t bytes, uint
             s.code = code;
             continue;
         }
-        note(*a, cell, t, mine, at, bytes);
+        if (a->shared || !known_read(cell, t, mine)) note(*a, cell, t, mine, at, bytes);
     }
 }
 

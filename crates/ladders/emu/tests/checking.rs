@@ -1,4 +1,4 @@
-//! Races and memory errors that checking finds, with their lines, in kernels that have one; and none in others.
+//! Races and memory errors that checking finds, with their lines, in kernels that have one; none in others.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,6 +1,6 @@
 //! Finds races, accesses outside arrays, and reads of what nobody wrote, from the source that a GPU runs.
 //!
-//! A program is compiled so that it reports every access, every barrier, exchange, atomic operation and fence.
+//! A program is compiled so that it reports every access, barrier, exchange, atomic operation and fence.
 //! Blocks run in order on one thread. The runtime (`checking.cc`) keeps the last accesses to each place with
 //! what orders them, so that a race is found in every run, whoever comes first.
 

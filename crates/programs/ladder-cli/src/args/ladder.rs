@@ -309,8 +309,8 @@ pub(crate) struct RunArgs {
     /// every variant takes, unless --case or --size says otherwise. Needs a C++ compiler
     #[arg(long, conflicts_with_all = ["config", "sweep", "launch", "remeasure", "no_limits"])]
     pub(crate) emulate: bool,
-    /// With --emulate: look for races, accesses outside arrays and reads of what nobody wrote, with the lines,
-    /// instead of taking times. Needs g++ 12 or newer
+    /// With --emulate: look for races, accesses outside arrays and reads of what nobody wrote, and name their
+    /// lines, instead of taking times. Needs g++ 12 or newer
     #[arg(long, requires = "emulate", conflicts_with_all = ["csv", "html", "rounds", "budget", "one_buffer"])]
     pub(crate) check: bool,
     /// Seed of the inputs
