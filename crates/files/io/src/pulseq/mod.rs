@@ -146,7 +146,8 @@ impl Sequence {
         }
         let (below, above) = ((-lowest).round(), highest.round());
         let half = match widest < LINE {
-            // Lines lie at whole numbers from −n/2 to n/2 − 1, or from 1 − n/2 to n/2 where blips are inverted.
+            // Lines lie at whole numbers from −n/2 to n/2 − 1, or from 1 − n/2 to n/2 where blips are
+            // inverted.
             true if above > below && above != below + 1.0 || above == below => above + 1.0,
             true => above.max(below),
             // Along a readout the last sample may lie on the edge.

@@ -8,8 +8,8 @@ const SHAPES: &str = "[SHAPES]\n\nshape_id 1\nnum_samples 100\n1\n0\n0\n97\n\nsh
     shape_id 3\nnum_samples 4\n0.25\n0.5\n0.5\n0\n0\n\nshape_id 4\nnum_samples 4\n0\n1\n1\n0\n\n\
     shape_id 5\nnum_samples 4\n0\n2\n6\n8\n";
 
-/// Excitation; a trapezoid along y; refocusing; a shaped gradient along x beside a trapezoid along z, sampled.
-/// The version's own sections come first.
+/// Excitation; a trapezoid along y; refocusing; a shaped gradient along x beside a trapezoid along z,
+/// sampled. The version's own sections come first.
 fn sequence(version: [u32; 3], sections: &str) -> String {
     let [major, minor, revision] = version;
     format!(

@@ -65,7 +65,7 @@ pub(crate) struct ReconMri {
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) numbers: Numbers,
-    /// Write a file for each echo, with names of BIDS and a .json beside it that tells the sequence
+    /// Write a file for each contrast, with names of BIDS and acquisition parameters in a .json beside it
     ///
     /// sub-01_GRE.nii.gz becomes sub-01_echo-1_GRE.nii.gz and so on. With --phase magnitudes and phases are
     /// written (part-mag, part-phase). Slices of several directions are chunk-1, chunk-2. Names of BIDS are

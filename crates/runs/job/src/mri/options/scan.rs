@@ -54,11 +54,11 @@ pub(super) const ROWS: &[Row] = &[
             (request.arrays.units, request.frames.units) = (Some(units), Some(units));
             Ok(())
         }),
-    Row::new(SCAN, "sequence", Kind::File, "Pulseq sequence (.seq) that made the scan: its samples lie where it puts them")
+    Row::new(SCAN, "sequence", Kind::File, "Pulseq sequence (.seq) that made the scan; its gradients are the trajectory")
         .remedies(&[(&["ADC events"], "`--sequence` takes the sequence that made this scan")])
         .details(
-            "Versions 1.2 to 1.5. Field of view and matrix are the sequence's; `--matrix` sets another. A sequence whose ADC events \
-             are not as many as the scan's readouts is refused.",
+            "Versions 1.2 to 1.5. The field of view is the sequence's, and the matrix holds all samples unless `--matrix` sets it. \
+             The sequence must have an ADC event for each readout of the scan, of as many samples.",
         )
         .value("FILE")
         .rare()
@@ -153,7 +153,7 @@ pub(super) const ROWS: &[Row] = &[
             request.selection.slice = Some(given.ranges()?);
             Ok(())
         }),
-    Row::new(SCAN, "repetition", Kind::Ranges, "Only repetitions with these counters, from 0")
+    Row::new(SCAN, "repetition", Kind::Ranges, "Only these repetitions, counted from 0 [default: all]")
         .remedies(&[
             (&["repetition"], HOLDS),
             (&["repetitions"], COUNTS),
@@ -186,7 +186,7 @@ pub(super) const ROWS: &[Row] = &[
         (request.arrays.readouts, request.frames.readouts) = (Some(readouts.clone()), Some(readouts));
         Ok(())
     }),
-    Row::new(SCAN, "contrast", Kind::Ranges, "Only contrasts (echoes) with these counters, from 0")
+    Row::new(SCAN, "contrast", Kind::Ranges, "Only these contrasts (usually echoes), counted from 0 [default: all]")
         .remedies(&[(&["contrast", "contrasts", "volumes"], HOLDS)])
         .details("With `--window` the default is the first contrast.")
         .value("NUMBERS")
@@ -198,9 +198,9 @@ pub(super) const ROWS: &[Row] = &[
             request.selection.contrast = Some(given.ranges()?);
             Ok(())
         }),
-    Row::new(SCAN, "cardiac_phase", Kind::Ranges, "Only cardiac phases with these counters, from 0")
+    Row::new(SCAN, "cardiac_phase", Kind::Ranges, "Only these cardiac phases, counted from 0 [default: all]")
         .remedies(&[(&["cardiac phase", "cardiac phases"], HOLDS)])
-        .details("With `--window` the default is the first phase.")
+        .details("With `--window` the default is the first cardiac phase.")
         .value("NUMBERS")
         .rare()
         .keyword("cardiac_phases")
@@ -210,7 +210,7 @@ pub(super) const ROWS: &[Row] = &[
             request.selection.phase = Some(given.ranges()?);
             Ok(())
         }),
-    Row::new(SCAN, "set", Kind::Ranges, "Only sets with these counters, from 0")
+    Row::new(SCAN, "set", Kind::Ranges, "Only these sets (such as velocity encodings), counted from 0 [default: all]")
         .remedies(&[(&["set", "sets"], HOLDS)])
         .details("With `--window` the default is the first set.")
         .value("NUMBERS")
@@ -222,7 +222,7 @@ pub(super) const ROWS: &[Row] = &[
             request.selection.set = Some(given.ranges()?);
             Ok(())
         }),
-    Row::new(SCAN, "window", Kind::Count, "Make one image of every N readouts, as for golden angles")
+    Row::new(SCAN, "window", Kind::Count, "Sliding window: make an image of N readouts in a row, as for golden angles")
         .remedies(&[(&["window"], COUNTS)])
         .details(
             "Readouts are taken in order of acquisition and across repetitions. Without it the file defines the images.",
@@ -277,7 +277,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
     ])
     .details(
-        "The images of a series are its repetitions, echoes (contrasts) or windows. FILE is Φ, [image, \
+        "The images of a series are its volumes or windows. FILE is Φ, [image, \
          coefficient] ({arrays read}; a BART array has images in TE and coefficients in COEFF). svd:K is the first K singular \
          vectors of 256 decays e^(-t/T2) with T2 from 10 ms to 2 s at the echo times t. The run record has Φ. Methods: \
          {methods over a basis}. Excludes `--field-map`, `--independent`, `--map-sets 2`, `--lambda auto` and `--reference`.",
@@ -329,7 +329,7 @@ pub(super) const ROWS: &[Row] = &[
         SCAN,
         "independent",
         Kind::Flag,
-        "Estimate coil sensitivities anew in each repetition, contrast or window",
+        "Estimate coil sensitivities anew for each volume or window",
     )
     .details(
         "The largest eigenvalue, to which λ is relative, is computed anew too. Without this option both are computed once for all \
