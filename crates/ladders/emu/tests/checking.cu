@@ -193,4 +193,66 @@ __global__ void tested(const unsigned* values, unsigned* counts, int n) {
     __syncthreads();
     if (threadIdx.x < 64) atomicAdd(&counts[threadIdx.x], own[threadIdx.x]);
 }
+// Which of several pairs, `which` says.
+__device__ int total;
+
+__global__ void pairs(const float* in, float* out, int* count, int which) {
+    extern __shared__ float own[];
+    int t = threadIdx.x, b = blockIdx.x;
+    if (which == 0) {
+        atomicAdd(count, 1);
+        out[b * blockDim.x + t] = *count;  // reads beside an atomic operation
+    } else if (which == 1) {
+        own[t] = in[t];
+        out[b * blockDim.x + t] = own[t ^ 1];  // dynamic shared memory
+    } else if (which == 2) {
+        total = t;  // a variable
+    } else if (which == 3) {
+        own[t] = in[t];
+        if (t < 16) {
+            __syncwarp(0x0000ffffu);
+            out[t] = own[t + 16];  // of the other half
+        }
+    } else if (which == 4) {
+        if (t == 0) out[b] = 1;
+        if (t == 0 && b > 0) out[gridDim.x + b] = out[b - 1];  // of another block
+    } else if (which == 5) {
+        out[0] = own[t];  // nobody wrote, and all write
+    }
+}
+
+// Orders that are right.
+__global__ void right(const float* in, float* out, int* count, int n) {
+    __shared__ float own[64];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    if (t >= 48) return;
+    own[t] = in[t];
+    __syncthreads();
+    float v = own[47 - t];
+    __syncthreads();
+    own[t] = v;
+    unsigned half = t < 16 ? 0x0000ffffu : 0xffff0000u;
+    if (t < 32) {
+        __syncwarp(half);
+        v += own[t ^ 15];
+        __syncwarp();
+        own[t] = v + own[t];
+    }
+    __syncthreads();
+    if (own[t] > 0) atomicAdd(count, 1);
+    if (i < n) out[i] = own[(t + 1) % 48];
+}
+
+__global__ void last_of_block(const float* in, float* parts, unsigned* ticket, float* out) {
+    __shared__ bool last;
+    if (threadIdx.x == 0) {
+        parts[blockIdx.x] = in[blockIdx.x];
+        __threadfence_block();
+        last = atomicAdd(ticket, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence_block();
+    if (threadIdx.x < gridDim.x) out[threadIdx.x] = parts[threadIdx.x];  // a fence of the block alone
+}
 }

@@ -235,6 +235,62 @@ fn fences_and_atomics_order_blocks() {
 }
 
 #[test]
+fn each_pair_without_order_is_found() {
+    let checking = Checking::new();
+    let input = checking.upload(&[1.0f32; 64]);
+    let launch = Launch { shared: 256, ..Launch::linear(2, 32) };
+    let run = |which: i32| {
+        let (mut out, mut count) = (checking.zeros::<f32>(128), checking.zeros::<i32>(1));
+        checking.faults(
+            "pairs",
+            launch,
+            &mut [input.cuda().into(), out.cuda_mut().into(), count.cuda_mut().into(), which.into()],
+        )
+    };
+    for (which, array, text) in [
+        (0, "count", "// reads beside an atomic operation"),
+        (1, "dynamic shared memory", "// dynamic shared memory"),
+        (2, "total", "// a variable"),
+        (3, "dynamic shared memory", "// of the other half"),
+        (4, "out", "// of another block"),
+        (5, "out", "// nobody wrote, and all write"),
+    ] {
+        let faults = run(which);
+        let race = |fault: &Fault| {
+            // All threads write NaN, the same value.
+            let wanted = if which == 5 { Wrong::SameValues } else { Wrong::Race };
+            fault.wrong == wanted && fault.array.as_deref() == Some(array)
+        };
+        let found = faults.iter().find(|fault| race(fault)).unwrap_or_else(|| panic!("{which}: {faults:#?}"));
+        assert!(lines(found).contains(&line_of(text)), "{found}");
+        let unwritten = faults.iter().filter(|fault| fault.wrong == Wrong::Unwritten).count();
+        assert!(which != 5 || unwritten == 1, "{faults:#?}");
+    }
+}
+
+#[test]
+fn barriers_of_parts_and_early_ends_are_no_faults() {
+    let checking = Checking::new();
+    let input = checking.upload(&[1.0f32; 64]);
+    let (mut out, mut count) = (checking.zeros::<f32>(128), checking.zeros::<i32>(1));
+    let faults = checking.faults(
+        "right",
+        Launch::linear(2, 64),
+        &mut [input.cuda().into(), out.cuda_mut().into(), count.cuda_mut().into(), 100.into()],
+    );
+    assert_eq!(faults, []);
+    // A fence of the block alone tells other blocks nothing.
+    let (mut parts, mut ticket) = (checking.zeros::<f32>(8), checking.zeros::<u32>(1));
+    let faults = checking.faults(
+        "last_of_block",
+        Launch::linear(8, 32),
+        &mut [input.cuda().into(), parts.cuda_mut().into(), ticket.cuda_mut().into(), out.cuda_mut().into()],
+    );
+    let race = faults.iter().find(|fault| fault.wrong == Wrong::Race).unwrap();
+    assert!(lines(race).contains(&line_of("// a fence of the block alone")), "{race}");
+}
+
+#[test]
 fn equal_values_are_a_note() {
     let checking = Checking::new();
     let input = checking.upload(&[1.0f32; 100]);
