@@ -143,7 +143,7 @@ pub(super) const ROWS: &[Row] = &[
             request.selection.encoding = Some(given.count()?);
             Ok(())
         }),
-    Row::new(SCAN, "slice", Kind::Ranges, "Only slices with these counters, from 0: 3, 1-2 or 0,3")
+    Row::new(SCAN, "slice", Kind::Ranges, "Only these slices, counted from 0: 3, 1-2 or 0,3 [default: all]")
         .remedies(&[(&["slice", "selection", "acquisition", "acquisitions"], HOLDS)])
         .value("NUMBERS")
         .keyword("slices")
@@ -222,7 +222,7 @@ pub(super) const ROWS: &[Row] = &[
             request.selection.set = Some(given.ranges()?);
             Ok(())
         }),
-    Row::new(SCAN, "window", Kind::Count, "Sliding window: make an image of N readouts in a row, as for golden angles")
+    Row::new(SCAN, "window", Kind::Count, "Sliding window of N readouts an image, as for golden angles")
         .remedies(&[(&["window"], COUNTS)])
         .details(
             "Readouts are taken in order of acquisition and across repetitions. Without it the file defines the images.",
