@@ -119,7 +119,8 @@ fn what_is_wrong_in_a_file_is_named() {
         let refused = read(&good.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(refused.contains(said), "{to}: {refused}");
     }
-    // Extensions that change no gradient.
+    // A gradient of times of its own; extensions that change no gradient.
+    assert!(read(&good.replacen("3 8000 3 0 10", "3 8000 3 5 10", 1)).is_ok());
     let labelled = good.replace("[TRAP]", "[EXTENSIONS]\n1 1 1 0\n\nextension LABELSET 1\n1 2 LIN\n[TRAP]");
     assert!(read(&labelled).is_ok());
     assert!(read("nothing").unwrap_err().to_string().contains("Pulseq"));
