@@ -96,7 +96,12 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
                     own.name
                 ),
             };
-            files::print(&args.width.lines(&words))
+            files::print(&args.width.lines(&words))?;
+            files::print(&format!(
+                "rayspin-ladder counters {} --own {} counts what it does, line by line",
+                args.name,
+                file.display()
+            ))
         }
     }
 }

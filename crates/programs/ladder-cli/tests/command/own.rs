@@ -34,6 +34,7 @@ fn a_right_kernel_stands_between_the_others() {
     }
     if checks() {
         assert!(table.contains("mine.cu: right: no wrong result, no race, no memory error"), "{table}");
+        assert!(table.contains("rayspin-ladder counters histogram --own mine.cu"), "{table}");
     }
     let (code, table, words) = tried(RIGHT, &["--variant", "gpu-one-pass", "--fast"], folder.path());
     assert_eq!(code, Some(0), "{words}");
