@@ -29,16 +29,19 @@ pub enum TrajectoryUnits {
     CyclesPerMetre,
     /// Radians per metre (rad/m).
     RadiansPerMetre,
+    /// Cycles per centimetre (1/cm), as GE's sequences and MIRT state k.
+    CyclesPerCentimetre,
 }
 
 impl TrajectoryUnits {
     /// Every unit, with the name the command line uses.
-    pub const ALL: [(Self, &'static str); 5] = [
+    pub const ALL: [(Self, &'static str); 6] = [
         (Self::CyclesPerFov, "cycles/fov"),
         (Self::CyclesPerVoxel, "cycles/voxel"),
         (Self::RadiansPerVoxel, "radians/voxel"),
         (Self::CyclesPerMetre, "cycles/m"),
         (Self::RadiansPerMetre, "radians/m"),
+        (Self::CyclesPerCentimetre, "cycles/cm"),
     ];
 
     /// The name the command line uses.
@@ -49,6 +52,7 @@ impl TrajectoryUnits {
             Self::RadiansPerVoxel => "radians/voxel",
             Self::CyclesPerMetre => "cycles/m",
             Self::RadiansPerMetre => "radians/m",
+            Self::CyclesPerCentimetre => "cycles/cm",
         }
     }
 
@@ -62,6 +66,7 @@ impl TrajectoryUnits {
             Self::RadiansPerVoxel => n as f64 / tau,
             Self::CyclesPerMetre => fov_mm * 1e-3,
             Self::RadiansPerMetre => fov_mm * 1e-3 / tau,
+            Self::CyclesPerCentimetre => fov_mm * 0.1,
         }
     }
 }

@@ -69,7 +69,7 @@ const OF_RUNS: &[Pair] = &[
 ];
 
 /// The names that `units=` takes.
-const UNITS: &[&str] = &["cycles/fov", "cycles/voxel", "radians/voxel", "cycles/m", "radians/m"];
+const UNITS: &[&str] = &["cycles/fov", "cycles/voxel", "radians/voxel", "cycles/m", "radians/m", "cycles/cm"];
 
 impl Call {
     fn keywords(self) -> &'static [&'static [Pair]] {

@@ -185,9 +185,12 @@ fn cover(extent: &[f64], matrix: &[usize], fov_mm: &[f64], units: TrajectoryUnit
         .fold(0.0, f64::max)
 }
 
-/// The units that are not ruled out, with the part of n/2 that they cover.
+/// The units that are not ruled out, with the part of n/2 that they cover. Cycles per centimetre are taken
+/// where they are stated: with voxels of 1 mm they are as large as radians per voxel.
 fn fitting(cover: impl Fn(TrajectoryUnits) -> f64) -> Vec<(TrajectoryUnits, f64)> {
-    let covers = TrajectoryUnits::ALL.iter().map(|&(units, _)| (units, cover(units)));
+    let guessed =
+        TrajectoryUnits::ALL.iter().filter(|(units, _)| *units != TrajectoryUnits::CyclesPerCentimetre);
+    let covers = guessed.map(|&(units, _)| (units, cover(units)));
     covers.filter(|(_, cover)| (LEAST_COVER..=OVERSHOOT).contains(cover)).collect()
 }
 
@@ -228,7 +231,8 @@ fn say_short(
 }
 
 fn is_per_metre(units: TrajectoryUnits) -> bool {
-    matches!(units, TrajectoryUnits::CyclesPerMetre | TrajectoryUnits::RadiansPerMetre)
+    use TrajectoryUnits::{CyclesPerCentimetre, CyclesPerMetre, RadiansPerMetre};
+    matches!(units, CyclesPerMetre | RadiansPerMetre | CyclesPerCentimetre)
 }
 
 fn names() -> String {
@@ -246,7 +250,9 @@ mod tests {
             let full = Array2::from_shape_fn((101, 2), |(i, d)| {
                 (i as f64 / 100.0 - 0.5) * n as f64 * if d == 0 { 1.0 } else { 0.9 }
             });
-            for (units, name) in TrajectoryUnits::ALL {
+            // Cycles per centimetre are not guessed.
+            let guessed = |units| units != TrajectoryUnits::CyclesPerCentimetre;
+            for (units, name) in TrajectoryUnits::ALL.into_iter().filter(|(units, _)| guessed(*units)) {
                 let stated = full.mapv(|k| k / units.to_cycles_per_fov(n, fov));
                 let found = detect_units(stated.view(), &[n, n], &[fov, fov]).unwrap();
                 assert_eq!(found, units, "{name} at {n} voxels");
