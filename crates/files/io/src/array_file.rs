@@ -9,7 +9,7 @@ use crate::arrays::{Arrays, Numbers};
 use crate::cfl::Layout;
 use crate::cfl::images::image_bytes;
 use crate::format::any_of;
-use crate::{Error, Format, Input, Result, detect, endings, expect_ending, parts};
+use crate::{Error, Format, Input, Result, ScanOptions, axis_order, detect, endings, expect_ending, parts};
 
 /// The arrays of a file that is to hold `what`. Errors: a format without arrays.
 pub(crate) fn arrays_of(input: &Input, what: &str) -> Result<&'static Arrays> {
@@ -92,15 +92,20 @@ pub fn write_coil_array(path: impl AsRef<Path>, maps: ArrayViewD<'_, C32>, layou
 }
 
 /// Bytes that [`read_scan`](crate::read_scan) needs at its peak for k-space on a grid, or for samples along a
-/// trajectory. A file that numbers its images is read one image at a time. 0 for a format without arrays.
+/// trajectory. A file that numbers its images is read one image at a time, unless the user names its axes. 0
+/// for a format without arrays.
 ///
 /// Errors: as [`detect`], and a header that cannot be read.
-pub fn array_memory(path: impl AsRef<Path>, along_trajectory: bool) -> Result<u64> {
-    let path = Input::of(path).file;
+pub fn array_memory(path: impl AsRef<Path>, options: &ScanOptions) -> Result<u64> {
+    let Input { file: path, name } = Input::of(path);
     let Some(arrays) = &detect(&path)?.arrays else { return Ok(0) };
-    let copies = arrays.copies[usize::from(along_trajectory)];
-    if arrays.images.is_some() {
+    let reading = if options.order.is_some() { axis_order::READING } else { arrays.axes };
+    let copies = reading.copies[usize::from(options.trajectory.is_some())];
+    if arrays.images.is_some() && options.order.is_none() {
         return Ok(copies * image_bytes(&path)?);
+    }
+    if let Some(bytes) = arrays.bytes {
+        return Ok(copies.saturating_mul(bytes(&path, name.as_deref())?));
     }
     let sizes = parts(&path).into_iter().filter_map(|part| part.metadata().ok()).map(|file| file.len());
     Ok(copies * sizes.sum::<u64>())

@@ -10,7 +10,7 @@ use ndarray::{Array1, Array2, Array3, Array4, ArrayD, Axis, Zip, s};
 use rayspin_core::{C32, Trajectory};
 use rayspin_scan::mri::{Frame, Label, MAPS_SAMPLES, StreamItem, Summary, samples_of};
 
-use crate::arrays::Arrays;
+use crate::arrays::Reading;
 use crate::cfl::images::Images;
 use crate::cfl::{Axes, Layout};
 use crate::scan_file::{
@@ -49,7 +49,7 @@ use crate::{Error, Result};
 pub struct ArraySeries {
     path: PathBuf,
     images: Images,
-    arrays: &'static Arrays,
+    reading: Reading,
     options: ScanOptions,
     beyond: Beyond,
     along: Option<Along>,
@@ -87,7 +87,7 @@ impl ArraySeries {
     pub(crate) fn new(
         path: &Path,
         images: Images,
-        arrays: &'static Arrays,
+        reading: Reading,
         options: &ScanOptions,
         beyond: Beyond,
     ) -> Result<Self> {
@@ -105,7 +105,7 @@ impl ArraySeries {
             }
         };
         notes.extend(geometry_note(options));
-        Ok(Self { path: path.to_owned(), images, arrays, options: options.clone(), beyond, along, notes })
+        Ok(Self { path: path.to_owned(), images, reading, options: options.clone(), beyond, along, notes })
     }
 
     /// The images, in the order of their labels.
@@ -153,14 +153,19 @@ impl ArraySeries {
         8 * self.images.image_len() as u64
     }
 
-    /// Bytes that the series holds all along: its trajectories.
+    /// Bytes that the series holds all along: its trajectories, and numbers whose axes were put in order.
     pub fn held_bytes(&self) -> u64 {
+        self.trajectory_bytes() + self.images.memory_bytes()
+    }
+
+    /// Bytes of its trajectories.
+    pub fn trajectory_bytes(&self) -> u64 {
         self.along.as_ref().map_or(0, |along| 8 * along.trajectory.points().len() as u64)
     }
 
     /// Bytes that reading one image takes besides the frame that is made.
     pub fn reading_bytes(&self) -> u64 {
-        (self.arrays.copies[usize::from(self.along.is_some())] - 1) * self.image_bytes()
+        (self.reading.copies[usize::from(self.along.is_some())] - 1) * self.image_bytes()
     }
 
     /// Reads the samples of one image; what had to be assumed goes to `notes` (once each).
@@ -171,9 +176,9 @@ impl ArraySeries {
         self.expect(&label)?;
         let array = self.images.read(&label)?;
         let frame = match &self.along {
-            None => on_grid(&self.path, (self.arrays.grid)(&self.path, array)?.values, &self.options),
+            None => on_grid(&self.path, (self.reading.grid)(&self.path, array)?.values, &self.options),
             Some(along) => {
-                let (data, runs) = (self.arrays.samples)(&self.path, array)?;
+                let (data, runs) = (self.reading.samples)(&self.path, array, None)?;
                 expect_runs(&self.path, &runs, &along.runs)?;
                 along
                     .of(&label)
@@ -268,7 +273,7 @@ impl ArraySeries {
 
     /// The grid `[coil, z, y, x]` of an image.
     fn grid(&self, label: &Label) -> Result<Array4<C32>> {
-        let grid = (self.arrays.grid)(&self.path, self.images.read(label)?)?.values;
+        let grid = (self.reading.grid)(&self.path, self.images.read(label)?)?.values;
         grid.into_dimensionality()
             .map_err(|e| Error::field(&self.path, "k-space", "an array [coil, z, y, x]", e))
     }
@@ -296,7 +301,7 @@ impl ArraySeries {
             if taken >= samples {
                 break;
             }
-            let (values, _) = (self.arrays.samples)(&self.path, self.images.read(label)?)?;
+            let (values, _) = (self.reading.samples)(&self.path, self.images.read(label)?, None)?;
             let core = |e| Error::core(&self.path, e);
             let trajectory = along.of(label).map_err(core)?;
             if trajectory.samples() != values.ncols() {

@@ -26,10 +26,26 @@ pub(crate) struct Grid {
     pub(crate) values: ArrayD<C32>,
     /// What became of its dimensions.
     pub(crate) layout: Layout,
+    /// What the axes of the file are taken as, where this is a convention that the file may not follow.
+    pub(crate) axes: Option<&'static str>,
     /// What was assumed, one sentence each.
     pub(crate) notes: Vec<String>,
 }
 
+/// How the axes of an array are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading {
+    /// An array as a grid.
+    pub(crate) grid: fn(&Path, ArrayD<C32>) -> Result<Grid>,
+    /// An array as samples, of as many points of a trajectory as are given.
+    pub(crate) samples: ReadSamples,
+    /// How often the values are in memory at once while k-space on a grid, or samples along a trajectory, are
+    /// read.
+    pub(crate) copies: [u64; 2],
+}
+
+type ReadSamples = fn(&Path, ArrayD<C32>, Option<usize>) -> Result<Runs<C32>>;
+type CountBytes = fn(&Path, Option<&str>) -> Result<u64>;
 type WriteArray = fn(&Path, ArrayViewD<'_, C32>, Layout) -> Result<()>;
 
 /// How a format holds arrays, and what their axes are taken as.
@@ -37,13 +53,14 @@ type WriteArray = fn(&Path, ArrayViewD<'_, C32>, Layout) -> Result<()>;
 pub struct Arrays {
     /// Reads an array with the axes of the file; the name chooses one of several.
     pub(crate) read: fn(&Path, Option<&str>, Numbers) -> Result<ArrayD<C32>>,
-    /// An array as a grid.
-    pub(crate) grid: fn(&Path, ArrayD<C32>) -> Result<Grid>,
-    /// An array as samples.
-    pub(crate) samples: fn(&Path, ArrayD<C32>) -> Result<Runs<C32>>,
+    /// How the axes of arrays are read.
+    pub(crate) axes: Reading,
+    /// Whether files keep no last axes of length 1.
+    pub(crate) drops_ones: bool,
     /// Reads a trajectory in the file's own unit, components x, y, z; one that is 2-D has two. Trajectories
-    /// of several images follow one another, and run through the sizes of one.
-    pub(crate) points: fn(&Path, Option<&str>) -> Result<Runs<f64>>,
+    /// of several images follow one another, and run through the sizes of one. `Numbers` says whether complex
+    /// numbers kx + i·ky may be points.
+    pub(crate) points: fn(&Path, Option<&str>, Numbers) -> Result<Runs<f64>>,
     /// An array as sensitivity maps `[coil, z, y, x]` or `[set, coil, z, y, x]`.
     pub(crate) maps: fn(&Path, ArrayD<C32>) -> Result<ArrayD<C32>>,
     /// Finds the images of k-space, samples or trajectories, in a format whose files number them.
@@ -53,9 +70,8 @@ pub struct Arrays {
     pub(crate) cycles_per_fov: Option<&'static str>,
     /// Writes `[coil, z, y, x]` or `[set, coil, z, y, x]`.
     pub(crate) write: Option<WriteArray>,
-    /// How often the values are in memory at once while k-space on a grid, or samples along a trajectory, are
-    /// read.
-    pub(crate) copies: [u64; 2],
+    /// Bytes of the numbers of one of several arrays, where the size of the file does not tell them.
+    pub(crate) bytes: Option<CountBytes>,
 }
 
 /// The sizes other than 1.

@@ -3,9 +3,13 @@
 use crate::element::Element;
 use crate::format::{Format, ImageWriter, Property, Scans};
 use crate::{
-    Values, arrays::Arrays, bart, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy,
-    nrrd, nxtomo, png, raw_image, tiff, twix, txrm,
+    Values,     arrays::{Arrays, Reading},
+    bart, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy, nrrd,
+    nxtomo, png, raw_image, tiff, twix, txrm,
 };
+
+/// HDF5 files that no other row tells.
+const HDF5: &str = "HDF5 (ISMRMRD)";
 
 /// What a buffered stream holds.
 const BUFFER: u64 = 1 << 20;
@@ -109,15 +113,19 @@ pub static FORMATS: [Format; 13] = [
         }),
         arrays: Some(Arrays {
             read: bart::read,
-            grid: bart::grid,
-            samples: bart::samples,
+            axes: Reading {
+                grid: bart::grid,
+                samples: bart::samples,
+                // As they are read, as they are sorted, and as they are taken over.
+                copies: [3, 3],
+            },
+            drops_ones: false,
             points: bart::points,
             maps: bart::maps,
             images: Some(cfl::images::Images::of),
             cycles_per_fov: Some("BART"),
             write: Some(bart::write_coils),
-            // As they are read, as they are sorted, and as they are taken over.
-            copies: [3, 3],
+            bytes: None,
         }),
         ..BLANK
     },
@@ -141,15 +149,19 @@ pub static FORMATS: [Format; 13] = [
         }),
         arrays: Some(Arrays {
             read: npy::row::read,
-            grid: npy::row::grid,
-            samples: npy::row::samples,
+            axes: Reading {
+                grid: npy::row::grid,
+                samples: npy::row::samples,
+                // A grid is taken over as it is read; samples are copied.
+                copies: [1, 2],
+            },
+            drops_ones: false,
             points: npy::row::points,
             maps: npy::row::maps,
             images: None,
             cycles_per_fov: None,
             write: Some(npy::row::write_coils),
-            // A grid is taken over as it is read; samples are copied.
-            copies: [1, 2],
+            bytes: None,
         }),
         ..BLANK
     },
@@ -164,14 +176,14 @@ pub static FORMATS: [Format; 13] = [
         samples: npy::row::samples_of_archive,
         arrays: Some(Arrays {
             read: npy::row::read_archive,
-            grid: npy::row::grid,
-            samples: npy::row::samples,
+            axes: Reading { grid: npy::row::grid, samples: npy::row::samples, copies: [2, 2] },
+            drops_ones: false,
             points: npy::row::points_of_archive,
             maps: npy::row::maps,
             images: None,
             cycles_per_fov: None,
             write: None,
-            copies: [2, 2],
+            bytes: None,
         }),
         ..BLANK
     },
@@ -268,7 +280,7 @@ pub static FORMATS: [Format; 13] = [
         ..BLANK
     },
     Format {
-        name: "HDF5 (ISMRMRD)",
+        name: HDF5,
         about: "MRD 1.x; images of one channel",
         endings: &[".h5"],
         other_endings: &[".mrd"],

@@ -8,6 +8,7 @@ mod array_series;
 mod array_windows;
 mod arrays;
 pub mod atomic;
+mod axis_order;
 mod bart;
 pub mod bids;
 pub mod cfl;
@@ -56,6 +57,7 @@ pub use array_file::{array_memory, numbers_images, read_array, read_maps, write_
 pub use array_series::{ArraySeries, ArraySource};
 pub use array_windows::ArrayWindows;
 pub use arrays::Arrays;
+pub use axis_order::AxisOrder;
 pub use detect::{Input, describe, detect, endings, expect_ending, names, parts, replaces_folder, sources};
 pub use error::{Error, Result};
 pub use format::{Detail, Format, ImageWriter, Property, Sample, Scans};
@@ -67,7 +69,7 @@ pub use projections::Projections;
 pub use projections_file::{Views, read_views};
 pub use raw::{RawOptions, scan_of_arrays};
 pub use scan_file::{
-    ArrayFrame, ScanFile, ScanOptions, holds_scan, open_scan, read_scan, read_trajectory, write_scan,
+    AXES, ArrayFrame, ScanFile, ScanOptions, holds_scan, open_scan, read_scan, read_trajectory, write_scan,
 };
 pub use scan_reader::ScanReader;
 pub use series_file::{SeriesShape, SeriesWriter, stack_paths};

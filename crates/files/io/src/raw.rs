@@ -88,7 +88,7 @@ pub fn scan_of_arrays(
         let input = Input::of(noise);
         let arrays = arrays_of(&input, "noise samples")?;
         let array = (arrays.read)(&input.file, input.name.as_deref(), Numbers::Complex)?;
-        let (samples, _) = (arrays.samples)(&input.file, array)?;
+        let (samples, _) = (arrays.axes.samples)(&input.file, array, None)?;
         builder.noise(samples.view()).map_err(|error| Error::core(&input.file, error))?;
     }
     let mut scan = builder.finish().map_err(core)?;

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, ArrayD, s};
 use rayspin_core::{C32, Geometry, Monitor, Ranges, Trajectory, TrajectoryUnits, format_shape};
-use rayspin_scan::mri::{Frame, MAX_MATRIX, Scan, Summary, may_count_voxels, reach, settle_units};
+use rayspin_scan::mri::{Frame, Label, MAX_MATRIX, Scan, Summary, may_count_voxels, reach, settle_units};
 
 use crate::arrays::{Numbers, Runs};
 use crate::cfl::images::Images;
@@ -10,7 +10,9 @@ use crate::cfl::{Axes, Layout};
 use crate::format::any_of;
 use crate::ismrmrd::Identity;
 use crate::scan_reader::ScanReader;
-use crate::{ArraySeries, Error, Format, Input, Result, detect, endings, expect_ending};
+use crate::{
+    ArraySeries, AxisOrder, Error, Format, Input, Result, axis_order, detect, endings, expect_ending,
+};
 
 /// How [`read_scan`] reads.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +29,8 @@ pub struct ScanOptions {
     pub fov_mm: Option<Vec<f64>>,
     /// Only these readouts of each image along a trajectory, counted from 0.
     pub readouts: Option<Ranges>,
+    /// What the axes of the array count; by the format's convention when absent.
+    pub order: Option<AxisOrder>,
     /// Whether the last column of the trajectory holds density weights, which are left out.
     pub weights: bool,
 }
@@ -145,20 +149,30 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
                 any_of(&readable)
             )));
     };
-    let images = arrays.images.map(|images| images(path)).transpose()?;
+    let (images, reading) = match &options.order {
+        Some(order) => {
+            let array = (arrays.read)(path, name, Numbers::Complex)?;
+            let array = order.arranged(path, array, arrays.drops_ones, options.trajectory.is_some())?;
+            (Some(Images::in_memory(path, array)?), axis_order::READING)
+        }
+        None => (arrays.images.map(|images| images(path)).transpose()?, arrays.axes),
+    };
     if let Some(images) = images.as_ref().filter(|images| images.count() > 1) {
-        let series = ArraySeries::new(path, images.clone(), arrays, options, beyond)?;
+        let series = ArraySeries::new(path, images.clone(), reading, options, beyond)?;
         return Ok(ScanFile::Series(Box::new(series)));
     }
     if let (Some(trajectory), Some(images)) = (&options.trajectory, &images) {
         images_of(trajectory)?.map_or(Ok(()), |of_points| of_points.expect_to_fit(images))?;
     }
-    let array = (arrays.read)(path, name, Numbers::Complex)?;
+    let array = match images.as_ref().filter(|_| options.order.is_some()) {
+        Some(images) => images.read(&Label::default())?,
+        None => (arrays.read)(path, name, Numbers::Complex)?,
+    };
     let mut notes = Vec::new();
     let (frame, layout, readout) = match &options.trajectory {
         Some(trajectory) => {
             let (points, points_in) = read_components(trajectory, options)?;
-            let (data, samples_in) = (arrays.samples)(path, array)?;
+            let (data, samples_in) = (reading.samples)(path, array, Some(points.nrows()))?;
             expect_runs(path, &samples_in, &points_in)?;
             let (trajectory, matrix) = place(trajectory, points, options, &mut notes)?;
             let readout = [samples_in, points_in].iter().find_map(|runs| readout_of(runs));
@@ -170,7 +184,8 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
             (frame.map_err(|e| Error::core(path, e))?, Layout::default(), readout)
         }
         None => {
-            let grid = (arrays.grid)(path, array)?;
+            let grid = (reading.grid)(path, array)?;
+            notes.extend(grid.axes.map(axes_note));
             notes.extend(grid.notes);
             (on_grid(path, grid.values, options)?, grid.layout, None)
         }
@@ -228,6 +243,14 @@ pub fn write_scan(path: impl AsRef<Path>, scan: &Scan, identity: Identity) -> Re
         None => Ok(Vec::new()),
     }
 }
+
+/// What the axes of an array are taken as.
+fn axes_note(axes: &str) -> String {
+    format!("{AXES} {axes} (`--order` names others)")
+}
+
+/// How the note on axes begins.
+pub const AXES: &str = "the array's axes are taken as";
 
 /// What is assumed of the geometry.
 pub(crate) fn geometry_note(options: &ScanOptions) -> Option<String> {
@@ -329,11 +352,11 @@ pub(crate) fn expect_runs(path: &Path, samples_in: &[usize], points_in: &[usize]
 /// ```
 pub fn read_trajectory(path: impl AsRef<Path>) -> Result<Trajectory> {
     let path = path.as_ref();
-    let (points, _) = read_points(path)?;
+    let (points, _) = read_points(path, Numbers::Real)?;
     Trajectory::from_cycles_per_fov(points).map_err(|error| Error::core(path, error))
 }
 
-pub(crate) fn read_points(path: &Path) -> Result<Runs<f64>> {
+fn read_points(path: &Path, numbers: Numbers) -> Result<Runs<f64>> {
     let input = Input::of(path);
     let (path, format) = (&input.file, input.format()?);
     let Some(arrays) = &format.arrays else {
@@ -342,13 +365,13 @@ pub(crate) fn read_points(path: &Path) -> Result<Runs<f64>> {
             format!("give points [sample, dim] or BART's [3, readout, spoke], as {}", any_of(&readable)),
         ));
     };
-    (arrays.points)(path, input.name.as_deref())
+    (arrays.points)(path, input.name.as_deref(), numbers)
 }
 
 /// [`read_points`] without density weights. Errors: more than three components; no column that may hold
 /// weights.
 pub(crate) fn read_components(path: &Path, options: &ScanOptions) -> Result<Runs<f64>> {
-    let (mut points, runs) = read_points(path)?;
+    let (mut points, runs) = read_points(path, Numbers::Any)?;
     let columns = points.ncols();
     let wrong = |expected: &str| Error::field(path, "columns of the trajectory", expected, columns);
     match (options.weights, columns) {

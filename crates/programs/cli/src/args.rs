@@ -318,6 +318,9 @@ pub(crate) struct Info {
     /// Trajectory of samples without a header ({arrays read}), as recon mri takes it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,
+    /// What each axis of an array counts, as recon mri takes it [default: the format's own]
+    #[arg(long, value_name = "AXIS,AXIS,...", hide_short_help = true)]
+    pub(crate) order: Option<String>,
     /// Units of the trajectory, such as cycles/fov [default: by range]
     #[arg(long, value_name = "UNITS", requires = "traj")]
     pub(crate) traj_units: Option<String>,

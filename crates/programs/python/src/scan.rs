@@ -63,8 +63,8 @@ impl Scan {
     ///     x, y, z.
     /// shape: the image's, `(z, y, x)` or `(y, x)`; a trajectory needs it, a grid has its own unless given.
     /// fov_mm: the field of view along x, y and z in mm; 1 mm for each voxel unless given.
-    /// units: of the trajectory: cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m (these need
-    ///     fov_mm). The range of the points tells them unless given, and `notes` say so.
+    /// units: of the trajectory: cycles/fov, cycles/voxel, radians/voxel, or cycles/m, radians/m or
+    ///     cycles/cm, which need fov_mm. The range of the points tells them unless given, and `notes` say so.
     /// times: of the samples in s, as many as samples; a field map needs them.
     ///
     /// Returns a `Scan`, which has copies of the arrays, of NumPy, CuPy, torch or lists. Numbers of another
@@ -353,13 +353,16 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
     units.map(str::parse).transpose().map_err(|error| raised_of("units", error))
 }
 
-/// Reads a raw MRI scan: ISMRMRD (`.h5`), or k-space as an array (`.cfl`, `.npy`, `.npz`).
+/// Reads a raw MRI scan with a header (ISMRMRD, fastMRI, Siemens), or k-space as an array (BART, NumPy,
+///     MATLAB, HDF5).
 ///
 /// path: the file; a name after a colon chooses one of several scans or arrays in it.
 /// trajectory: the file of the points of an array of samples.
 /// matrix: the image's matrix (x, y) or (x, y, z) for an array.
 /// fov_mm: the field of view along x, y and z in mm of an array; 1 mm for each voxel unless given.
 /// units: of the trajectory, as `Scan.from_arrays` takes them.
+/// order: what each axis of an array counts, such as "x,y,coil"; the format's own unless given. On a grid x,
+///     y, z and coil, along a trajectory readout, spoke, sample and coil; 1 is an axis of length 1.
 /// trajectory_weights: whether the trajectory's last column holds density weights, which are left out.
 ///
 /// Returns a `Scan`, whose `notes` say what was assumed or repaired. A scan with a header (ISMRMRD, or a
@@ -369,7 +372,7 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// the file, ValueError for a file of another format, one that is damaged, several images of an array, and
 /// for keywords that the file's header settles.
 #[pyfunction]
-#[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None, trajectory_weights=false))]
+#[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None, order=None, trajectory_weights=false))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub(crate) fn read_scan(
     py: Python<'_>,
@@ -378,6 +381,7 @@ pub(crate) fn read_scan(
     matrix: Option<Vec<i64>>,
     fov_mm: Option<Vec<f64>>,
     units: Option<&str>,
+    order: Option<&str>,
     trajectory_weights: bool,
 ) -> PyResult<Scan> {
     let words = Call::ReadScan;
@@ -387,6 +391,7 @@ pub(crate) fn read_scan(
         ("matrix", matrix.is_some()),
         ("fov_mm", fov_mm.is_some()),
         ("units", units.is_some()),
+        ("order", order.is_some()),
         ("trajectory_weights", trajectory_weights),
     ];
     let has_header =
@@ -403,6 +408,7 @@ pub(crate) fn read_scan(
         matrix,
         fov_mm,
         units: units_of(units)?,
+        order: order.map(str::parse).transpose().map_err(|error| raised_of("order", error))?,
         weights: trajectory_weights,
         ..ScanOptions::default()
     };

@@ -35,6 +35,7 @@ type Pair = (&'static str, &'static str);
 
 const FROM_ARRAYS: &[Pair] = &[("matrix", "shape="), ("fov", "fov_mm="), ("traj-units", "units=")];
 const READ_SCAN: &[Pair] = &[
+    ("order", "order="),
     ("matrix", "matrix="),
     ("traj", "trajectory="),
     ("fov", "fov_mm="),

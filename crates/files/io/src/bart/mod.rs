@@ -70,17 +70,18 @@ pub(crate) fn grid(path: &Path, array: ArrayD<C32>) -> Result<Grid> {
     let cartesian = Cartesian::from_bart(array.view()).map_err(core)?;
     let layout = cartesian.layout;
     let notes = layout.axes.note().map(str::to_owned).into_iter().collect();
-    Ok(Grid { values: cartesian.single().map_err(core)?.into_dyn(), layout, notes })
+    let values = cartesian.single().map_err(core)?.into_dyn();
+    Ok(Grid { values, layout, axes: None, notes })
 }
 
-pub(crate) fn samples(path: &Path, array: ArrayD<C32>) -> Result<Runs<C32>> {
+pub(crate) fn samples(path: &Path, array: ArrayD<C32>, _: Option<usize>) -> Result<Runs<C32>> {
     let runs = [array.shape()[dim::PHS2], array.shape()[dim::PHS1]];
     let data = samples_from_bart(array.view()).map_err(|e| Error::core(path, e))?;
     Ok((data, without_ones(&runs)))
 }
 
 /// All points of the file, image after image.
-pub(crate) fn points(path: &Path, _: Option<&str>) -> Result<Runs<f64>> {
+pub(crate) fn points(path: &Path, _: Option<&str>, _: Numbers) -> Result<Runs<f64>> {
     let (points, runs, _) = images::points(path)?;
     Ok((points, without_ones(&runs)))
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use ndarray::{Array2, ArrayD, IxDyn, ShapeBuilder};
+use ndarray::{Array2, ArrayD, Axis, IxDyn, ShapeBuilder};
 use rayspin_core::C32;
 use rayspin_scan::mri::Label;
 
@@ -16,14 +17,24 @@ const COUNTERS: [usize; 4] = [dim::TE, dim::TIME2, dim::TIME, dim::SLICE];
 /// Images at most: the labels of more take too much memory.
 const MOST: usize = 1 << 24;
 
+/// Where the numbers of the images are.
+#[derive(Debug, Clone)]
+enum Source {
+    /// In a `.cfl` file.
+    File,
+    /// In memory, in BART's dimensions.
+    Memory(Arc<ArrayD<C32>>),
+}
+
 /// The images of an array, and where each lies in it.
 ///
 /// An image has the dimensions READ to COIL. TE counts contrasts, TIME repetitions, TIME2 cardiac phases and
 /// SLICE slices, as the labels of a scan do. All other dimensions are 1.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Images {
     path: PathBuf,
     dims: [usize; DIMS],
+    source: Source,
 }
 
 impl Images {
@@ -32,31 +43,73 @@ impl Images {
     /// Errors: as [`read`](super::read); a dimension that numbers no images and is not 1; too many images.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         let dims = read_dims(path)?;
-        let images = Self { path: path.to_owned(), dims };
-        for (index, &size) in dims.iter().enumerate().skip(dim::MAPS) {
+        let images = Self { path: path.to_owned(), dims, source: Source::File };
+        images.expect_counters()?;
+        let (data, header) = file_pair(path);
+        let file = opening::open(&data)?;
+        expect_size(&file, &data, &header, &dims)?;
+        images.expect_few()?;
+        Ok(images)
+    }
+
+    /// The images of an array in memory, in BART's dimensions. `path` is for the errors.
+    ///
+    /// Errors: too many images.
+    pub(crate) fn in_memory(path: &Path, array: ArrayD<C32>) -> Result<Self> {
+        let mut dims = [1; DIMS];
+        dims.iter_mut().zip(array.shape()).for_each(|(own, &size)| *own = size);
+        let images = Self { path: path.to_owned(), dims, source: Source::Memory(Arc::new(array)) };
+        images.expect_counters()?;
+        images.expect_few()?;
+        Ok(images)
+    }
+
+    /// Errors: a dimension that numbers no images and is not 1, or numbers more than labels can.
+    fn expect_counters(&self) -> Result<()> {
+        for (index, &size) in self.dims.iter().enumerate().skip(dim::MAPS) {
             if size > 1 && !COUNTERS.contains(&index) {
                 let hint = format!(
                     "images are numbered by TE, TIME, TIME2 and SLICE; bart slice {index} N takes one of {}",
                     dim::NAMES[index]
                 );
-                return Err(images.refuse(index, "1 in k-space, samples and trajectories").with_hint(hint));
+                return Err(self.refuse(index, "1 in k-space, samples and trajectories").with_hint(hint));
             }
             if size > 1 + usize::from(u16::MAX) {
-                return Err(images.refuse(index, &format!("at most {}", 1 + usize::from(u16::MAX))));
+                return Err(self.refuse(index, &format!("at most {}", 1 + usize::from(u16::MAX))));
             }
         }
-        let (data, header) = file_pair(path);
-        let file = opening::open(&data)?;
-        expect_size(&file, &data, &header, &dims)?;
-        if images.count() > MOST {
-            return Err(Error::field(header, "number of images", format!("at most {MOST}"), images.count()));
+        Ok(())
+    }
+
+    /// Errors: too many images, of a file whose size is known.
+    fn expect_few(&self) -> Result<()> {
+        match self.count() {
+            count if count > MOST => {
+                Err(Error::field(self.header(), "number of images", format!("at most {MOST}"), count))
+            }
+            _ => Ok(()),
         }
-        Ok(images)
+    }
+
+    /// The file that states the dimensions.
+    fn header(&self) -> PathBuf {
+        match self.source {
+            Source::File => file_pair(&self.path).1,
+            Source::Memory(_) => self.path.clone(),
+        }
+    }
+
+    /// Bytes of the numbers that are in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match &self.source {
+            Source::File => 0,
+            Source::Memory(array) => 8 * array.len() as u64,
+        }
     }
 
     fn refuse(&self, index: usize, expected: &str) -> Error {
         let field = format!("{} (dimension {index})", dim::NAMES[index]);
-        Error::field(file_pair(&self.path).1, field, expected, self.dims[index])
+        Error::field(self.header(), field, expected, self.dims[index])
     }
 
     /// How many there are.
@@ -141,6 +194,9 @@ impl Images {
 
     /// The label's image, its dimensions from MAPS up being 1. Errors: as [`read`](super::read).
     pub(crate) fn read(&self, label: &Label) -> Result<ArrayD<C32>> {
+        if let Source::Memory(array) = &self.source {
+            return Ok(self.part(array, label));
+        }
         let (data, header) = file_pair(&self.path);
         let mut file = opening::open(&data)?;
         expect_size(&file, &data, &header, &self.dims)?;
@@ -154,12 +210,23 @@ impl Images {
             .map_err(|e| Error::field(&header, "Dimensions", "a shape", e))
     }
 
+    fn part(&self, array: &ArrayD<C32>, label: &Label) -> ArrayD<C32> {
+        let numbers = [label.contrast, label.phase, label.repetition, label.slice];
+        let mut view = array.view();
+        for (dimension, number) in COUNTERS.into_iter().zip(numbers) {
+            let one = usize::from(number).min(self.dims[dimension] - 1);
+            view.slice_axis_inplace(Axis(dimension), (one..=one).into());
+        }
+        view.to_owned()
+    }
+
     /// Where the image axes of some of them go, when they are written as one array: slices along SLICE, the
     /// others where they were.
     pub(crate) fn layout(&self, labels: &[Label], along_trajectory: bool) -> Layout {
         let distinct =
             |counter: fn(&Label) -> u16| labels.iter().map(counter).collect::<BTreeSet<u16>>().len();
-        let cut = if along_trajectory { Axes::default() } else { Axes::of(&self.dims) };
+        let in_order = along_trajectory || matches!(self.source, Source::Memory(_));
+        let cut = if in_order { Axes::default() } else { Axes::of(&self.dims) };
         let axes = match (distinct(|label| label.slice), cut) {
             (0 | 1, cut) => cut,
             (_, Axes::ReadIsZ) => Axes::SliceIsZOfCut,

@@ -275,7 +275,7 @@ fn image(path: &Path, what: &str, origin: Origin<'_>, header: Checked) -> Result
 }
 
 /// `[volume, z, y, x]` of an array with more axes before these three.
-fn as_volumes<T: Copy>(data: ArrayD<T>, notes: &mut Vec<String>) -> ArrayD<T> {
+pub(crate) fn as_volumes<T: Copy>(data: ArrayD<T>, notes: &mut Vec<String>) -> ArrayD<T> {
     let shape = data.shape().to_vec();
     if shape.len() < 5 || shape.contains(&0) {
         return data;

@@ -52,11 +52,11 @@ pub(crate) fn read_archive(path: &Path, name: Option<&str>, numbers: Numbers) ->
 
 /// NumPy's axes are Rayspin's.
 pub(crate) fn grid(_: &Path, values: ArrayD<C32>) -> Result<Grid> {
-    Ok(Grid { values, layout: Layout::default(), notes: Vec::new() })
+    Ok(Grid { values, layout: Layout::default(), axes: None, notes: Vec::new() })
 }
 
 /// Samples `[coil, sample]` or `[coil, spoke, readout]`.
-pub(crate) fn samples(path: &Path, array: ArrayD<C32>) -> Result<Runs<C32>> {
+pub(crate) fn samples(path: &Path, array: ArrayD<C32>, _: Option<usize>) -> Result<Runs<C32>> {
     let shape = array.shape().to_vec();
     let expected = "[coil, sample] or [coil, spoke, readout]";
     let wrong = || Error::field(path, "shape", expected, format_shape(&shape));
@@ -67,16 +67,16 @@ pub(crate) fn samples(path: &Path, array: ArrayD<C32>) -> Result<Runs<C32>> {
     Ok((data, without_ones(runs)))
 }
 
-pub(crate) fn points(path: &Path, _: Option<&str>) -> Result<Runs<f64>> {
+pub(crate) fn points(path: &Path, _: Option<&str>, _: Numbers) -> Result<Runs<f64>> {
     points_of(path, read_real(path)?)
 }
 
-pub(crate) fn points_of_archive(path: &Path, name: Option<&str>) -> Result<Runs<f64>> {
+pub(crate) fn points_of_archive(path: &Path, name: Option<&str>, _: Numbers) -> Result<Runs<f64>> {
     points_of(path, read_npz_real(path, name)?)
 }
 
 /// Points `[sample, dim]` or `[spoke, readout, dim]`. A third component that is zero throughout is dropped.
-fn points_of(path: &Path, array: ArrayD<f64>) -> Result<Runs<f64>> {
+pub(crate) fn points_of(path: &Path, array: ArrayD<f64>) -> Result<Runs<f64>> {
     let shape = array.shape().to_vec();
     let expected =
         "[sample, dim] or [spoke, readout, dim], dim being 2 or 3 (x, y, z), or 4 with density weights";

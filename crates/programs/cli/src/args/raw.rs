@@ -19,11 +19,14 @@ pub(crate) struct Raw {
     /// Axes and components are as in recon mri.
     #[arg(long, value_name = "FILE", requires = "raw", value_hint = ValueHint::FilePath)]
     pub(crate) traj: Option<PathBuf>,
+    /// What each axis of the array counts, as recon mri takes it [default: the format's own]
+    #[arg(long, value_name = "AXIS,AXIS,...", requires = "raw", hide_short_help = true)]
+    pub(crate) order: Option<String>,
     /// Units of the trajectory, such as cycles/fov [default: by range]
     #[arg(long, value_name = "UNITS", requires = "traj")]
     pub(crate) traj_units: Option<String>,
     /// Noise samples without a signal, [coil, sample] ({arrays read})
-    #[arg(long, value_name = "FILE", requires = "raw", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires = "raw", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub(crate) noise: Option<PathBuf>,
     /// Matrix of the image [default: the grid's, or by the trajectory's extent]
     #[arg(long, value_name = "X,Y[,Z]", requires = "raw")]
@@ -32,6 +35,13 @@ pub(crate) struct Raw {
     #[arg(long, value_name = "X,Y[,Z]", requires = "raw")]
     pub(crate) fov: Option<String>,
     /// Time between samples in µs [default: not stated]
-    #[arg(long, alias = "dwell-time", value_name = "US", requires = "raw", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        alias = "dwell-time",
+        value_name = "US",
+        requires = "raw",
+        allow_negative_numbers = true,
+        hide_short_help = true
+    )]
     pub(crate) dwell: Option<f64>,
 }

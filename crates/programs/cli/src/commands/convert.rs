@@ -33,6 +33,7 @@ const TABLE: &[Row<Requirement>] = &[
     ("keep_identity", &[Requirement::Scan]),
     ("raw", &[]),
     ("traj", &[]),
+    ("order", &[]),
     ("traj_units", &[]),
     ("noise", &[]),
     ("matrix", &[]),
@@ -195,7 +196,7 @@ fn numbers_of(what: &str, chosen: &Ranges, count: usize) -> Result<Vec<usize>> {
 fn make_scan(args: &Convert, monitor: &Monitor<'_>) -> Result<()> {
     let from = &args.raw;
     files::check_output(&args.to, Format::writes_scans)?;
-    let texts = [from.traj_units.as_deref(), from.matrix.as_deref(), from.fov.as_deref()];
+    let texts = [&from.traj_units, &from.matrix, &from.fov, &from.order].map(|text| text.as_deref());
     let options = array_options(from.traj.clone(), texts)?;
     let raw = io::RawOptions { noise: from.noise.clone(), dwell_us: from.dwell };
     let scan = io::scan_of_arrays(&args.from, &options, &raw, monitor)?;

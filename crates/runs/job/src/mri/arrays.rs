@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) ->
     let Reading { request, memory, process, .. } = *reading;
     let Request { selection, input, .. } = request;
     let arrays = &request.arrays;
-    let read = io::array_memory(path, arrays.trajectory.is_some())?;
+    let read = io::array_memory(path, arrays)?;
     request.short().refuse(memory, process + read)?;
     cpu::expect_memory(path.display(), read)?;
     if let Some(window) = &selection.window {
@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) ->
     let slices = slices_of(&series);
     let frame = series.frame(labels[0], &mut notes)?;
     // The points as they are read, sorted and converted.
-    let read = read.max(5 * series.held_bytes());
+    let read = read.max(5 * series.trajectory_bytes());
     let (kept, coils) = (series.held_bytes(), frame.coils());
     if labels.iter().any(|label| label.volume() != labels[0].volume()) {
         let source = ArraySource::new(*series, labels);

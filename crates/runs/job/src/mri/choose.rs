@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayspin_core::{C64, Monitor};
 use rayspin_device::cuda::Starting;
-use rayspin_io as io;
+use rayspin_io::{self as io, AxisOrder};
 use rayspin_mri::corrections::{self, Noise};
 use rayspin_mri::methods::{self as library, Method, Span};
 use rayspin_mri::recon::{LAMBDA, ReconOptions, take_intensity};
@@ -97,7 +97,8 @@ impl<'a> Begun<'a> {
         let (format, header, numbered) = match &request.input {
             Input::File(path) => {
                 let format = io::detect(path)?;
-                (Some(format), format.reads_scans(), io::numbers_images(path)?)
+                let ordered = request.arrays.order.as_ref().is_some_and(AxisOrder::counts_images);
+                (Some(format), format.reads_scans(), ordered || io::numbers_images(path)?)
             }
             Input::Scan(_) => (None, true, true),
             Input::Image(_) => (None, false, false),

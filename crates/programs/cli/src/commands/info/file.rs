@@ -194,7 +194,9 @@ impl Description {
     fn array(&mut self, path: &Path, options: &ScanOptions, missing: bool) -> Result<()> {
         let told = &mut self.told;
         let along = options.trajectory.is_some();
-        if let Some(trajectory) = io::read_trajectory(path).ok().filter(|_| !along) {
+        // What the user says of the array must fit.
+        let stated = along || options.order.is_some();
+        if !stated && let Ok(trajectory) = io::read_trajectory(path) {
             told.trajectory = Some(Readouts {
                 points: trajectory.samples(),
                 extent: trajectory.extent(),
@@ -206,7 +208,8 @@ impl Description {
         }
         match io::read_scan(path, options, &Monitor::silent()) {
             Ok(ScanFile::Frame(array)) => {
-                told.notes.extend(array.notes.iter().filter(|_| along).cloned());
+                let is_told = |note: &&String| along || note.starts_with(io::AXES);
+                told.notes.extend(array.notes.iter().filter(is_told).cloned());
                 told.understood_as = Some(array.summary().to_string());
                 told.warnings.extend(array.frame.doubts());
                 told.sampling = Some(Facts::of(&array.frame, None, 1)?);
@@ -219,7 +222,7 @@ impl Description {
                 told.notes.extend(series.notes().iter().filter(|_| along).cloned());
                 let frame = match series.frame(first, &mut told.notes) {
                     Ok(frame) => frame,
-                    Err(error) if along => return Err(error.into()),
+                    Err(error) if stated => return Err(error.into()),
                     Err(error) => {
                         told.notes.push(format!("it is no k-space: {error}"));
                         return Ok(());
@@ -231,7 +234,7 @@ impl Description {
                 self.sampling = Some(Sampling::Frame(Box::new(frame)));
             }
             Ok(ScanFile::Scan(_)) => {}
-            Err(error) if missing || along => return Err(error.into()),
+            Err(error) if missing || stated => return Err(error.into()),
             Err(error) => {
                 told.notes.push(format!("it is no k-space: {error}"));
                 // An array that is no image either has no more to tell.

@@ -38,6 +38,7 @@ enum Requirement {
 const TABLE: &[Row<Requirement>] = &[
     ("files", &[]),
     ("traj", &[Requirement::Array]),
+    ("order", &[Requirement::Array]),
     ("traj_units", &[]),
     ("matrix", &[]),
     ("fov", &[]),
@@ -93,7 +94,7 @@ pub(crate) fn run(context: &Context, args: &Info) -> Result<()> {
     if let [path] = &inputs.files[..]
         && !inputs.several
     {
-        let texts = [args.traj_units.as_deref(), args.matrix.as_deref(), args.fov.as_deref()];
+        let texts = [&args.traj_units, &args.matrix, &args.fov, &args.order].map(|text| text.as_deref());
         let options = array_options(args.traj.clone(), texts)?;
         let Description { told, sampling } = context.run(|| file::describe(path, &options))?;
         if let Some(picture) = &args.output {

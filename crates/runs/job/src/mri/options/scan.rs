@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
             ),
         ])
         .details(
-            "cycles/fov, cycles/voxel, radians/voxel, cycles/m or radians/m. Replaces the unit that the file states or that follows \
+            "cycles/fov, cycles/voxel, radians/voxel, cycles/m, radians/m or cycles/cm. Replaces the unit that the file states or that follows \
              from the range of the points. `--traj` needs `--traj-units` or `--matrix`, except for BART arrays that reach beyond 4.",
         )
         .value("UNITS")
@@ -132,6 +132,26 @@ pub(super) const ROWS: &[Row] = &[
             let fov = given.numbers()?;
             expect_fov(given.name, &fov)?;
             request.arrays.fov_mm = Some(fov);
+            Ok(())
+        }),
+    Row::new(SCAN, "order", Kind::Text, "What each axis of an array counts, such as x,y,slice,coil [default: the format's own]")
+        .remedies(&[
+            (
+                &["order", "axes of the array", "axes of the k-space", "axes of the samples"],
+                "`--order` names each axis, such as coil,z,y,x or readout,spoke,coil",
+            ),
+        ])
+        .details(
+            "On a grid x, y, z and coil; with `--traj` readout, spoke and coil, or sample and coil. Images are counted by slice, \
+             repetition, contrast and phase (cardiac). 1 is an axis of length 1. The order is the one in which NumPy, h5py or MATLAB \
+             shows the shape; of BART's dimensions READ is the first.",
+        )
+        .value("AXIS,AXIS,...")
+        .rare()
+        .needs(&[Requirement::Described, Requirement::Array])
+        .recorded("order", |request| serde_json::json!(request.arrays.order.as_ref().map(ToString::to_string)))
+        .puts(|request, given| {
+            request.arrays.order = Some(given.text()?.parse()?);
             Ok(())
         }),
     Row::new(SCAN, "encoding", Kind::Count, "Encoding to reconstruct [default: the first that holds images]")
