@@ -72,6 +72,8 @@ pub struct Format {
     pub(crate) gzip: bool,
     /// Whether the file is of this format by bytes that may stand anywhere in it.
     pub(crate) seek: Option<fn(&File) -> std::io::Result<bool>>,
+    /// Where its files are files of another format too, by what they hold.
+    pub(crate) inside: Option<Inside>,
     /// Whether a file that no magic tells is of this format, by one of its endings and its first bytes.
     pub(crate) guess: Option<fn(&str, &[u8]) -> bool>,
     /// The files that make up one, where they are several.
@@ -103,6 +105,14 @@ pub struct Format {
     /// Small files of kinds that Rayspin reads and does not write. Tests of damaged files and fuzzers start
     /// from them, and from files that the row's own functions write.
     pub samples: fn() -> Vec<Sample>,
+}
+
+/// How the files of a format are told among the files of another.
+pub(crate) struct Inside {
+    /// The name of the other format.
+    pub(crate) of: &'static str,
+    /// Whether a file of the other format is one.
+    pub(crate) holds: fn(&Path) -> bool,
 }
 
 type ListFolder = fn(&Folder) -> Result<Vec<Held>>;
@@ -252,6 +262,17 @@ impl Format {
     /// Whether a file keeps this of an image.
     pub fn keeps(&self, what: Property) -> bool {
         self.keeps.contains(&what)
+    }
+
+    /// The format whose files its files are too; the ending of a name stands for that format.
+    ///
+    /// ```
+    /// use rayspin_io::FORMATS;
+    /// let inside: Vec<&str> = FORMATS.iter().filter_map(|format| format.inside()).collect();
+    /// assert!(inside.iter().all(|of| FORMATS.iter().any(|format| format.name == *of)));
+    /// ```
+    pub fn inside(&self) -> Option<&'static str> {
+        self.inside.as_ref().map(|inside| inside.of)
     }
 
     /// Whether images are read from it.

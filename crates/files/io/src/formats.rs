@@ -1,10 +1,10 @@
 //! The table of file formats: one row each.
 
 use crate::element::Element;
-use crate::format::{Format, ImageWriter, Property, Scans};
+use crate::format::{Format, ImageWriter, Inside, Property, Scans};
 use crate::{
     Values,     arrays::{Arrays, Reading},
-    bart, cfl, data_exchange, dicom, hdf5_file, ismrmrd, meta_image, nifti, npy, nrrd,
+    bart, cfl, data_exchange, dicom, hdf5_file, ismrmrd, matlab, meta_image, nifti, npy, nrrd,
     nxtomo, png, raw_image, tiff, twix, txrm,
 };
 
@@ -38,6 +38,7 @@ const BLANK: Format = Format {
     preamble: false,
     gzip: false,
     seek: None,
+    inside: None,
     guess: None,
     parts: None,
     linked: None,
@@ -60,7 +61,7 @@ const BLANK: Format = Format {
 /// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`,
 /// `SeriesWriter`, the programs' help texts, checks and messages, the lists of the documents, the tests of
 /// all formats and the fuzzer follow the row.
-pub static FORMATS: [Format; 13] = [
+pub static FORMATS: [Format; 14] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
@@ -184,6 +185,37 @@ pub static FORMATS: [Format; 13] = [
             cycles_per_fov: None,
             write: None,
             bytes: None,
+        }),
+        ..BLANK
+    },
+    Format {
+        name: "MATLAB file",
+        about: "versions 5 to 7 in either byte order, compressed or not, and 7.3 (HDF5): named arrays of numbers, also in structs",
+        endings: &[".mat"],
+        keeps: &[Property::Phase, Property::Repetitions],
+        magic: matlab::MAGIC,
+        // Version 4, which is refused by its name.
+        inside: Some(Inside { of: HDF5, holds: matlab::row::holds }),
+        guess: Some(|ending, start| ending == ".mat" && matlab::is_version_4(start)),
+        names: Some(matlab::row::names),
+        describe: Some(matlab::row::describe),
+        read_image: Some(matlab::row::image),
+        samples: matlab::samples,
+        arrays: Some(Arrays {
+            read: matlab::row::read,
+            axes: Reading {
+                grid: matlab::row::grid,
+                samples: matlab::row::samples,
+                // Parts of complex numbers are apart in the file, and axes are reversed.
+                copies: [3, 3],
+            },
+            drops_ones: true,
+            points: matlab::row::points,
+            maps: matlab::row::maps,
+            images: None,
+            cycles_per_fov: None,
+            write: None,
+            bytes: Some(matlab::row::bytes),
         }),
         ..BLANK
     },

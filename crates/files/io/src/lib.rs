@@ -27,6 +27,7 @@ mod identity;
 mod image_file;
 pub mod ismrmrd;
 pub mod kernel_cache;
+mod matlab;
 mod meta_image;
 pub mod nifti;
 pub mod npy;

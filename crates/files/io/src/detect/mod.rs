@@ -172,7 +172,7 @@ fn of_file(path: &Path) -> Result<&'static Format> {
     let got = element::fill(&mut file, &mut start).map_err(|e| Error::read(path, e))?;
     let start = &start[..got];
     if let Some(format) = of_content(start) {
-        return Ok(format);
+        return Ok(refined(format, path));
     }
     if start.starts_with(GZIP) {
         file.seek(SeekFrom::Start(0)).map_err(|e| Error::read(path, e))?;
@@ -189,7 +189,7 @@ fn of_file(path: &Path) -> Result<&'static Format> {
         if let Some(seek) = format.seek
             && seek(&file).map_err(|e| Error::read(path, e))?
         {
-            return Ok(format);
+            return Ok(refined(format, path));
         }
     }
     let guessed = |format: &&Format| {
@@ -198,6 +198,14 @@ fn of_file(path: &Path) -> Result<&'static Format> {
     };
     let found = if start.is_empty() { "an empty file" } else { "another signature" };
     FORMATS.iter().find(guessed).ok_or_else(|| unknown(path, found))
+}
+
+/// The format of what a file of `format` holds, where that is another.
+fn refined(format: &'static Format, path: &Path) -> &'static Format {
+    let is = |other: &&Format| {
+        other.inside.as_ref().is_some_and(|inside| inside.of == format.name && (inside.holds)(path))
+    };
+    FORMATS.iter().find(is).unwrap_or(format)
 }
 
 /// The earliest magic decides: bytes farther on may be anything in another format. A format with a preamble

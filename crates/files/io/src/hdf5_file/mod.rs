@@ -1,8 +1,10 @@
 //! HDF5 files: opening them safely, and the errors of the library.
 
+pub(crate) mod arrays;
 mod data;
 mod elsewhere;
 mod heap;
+pub(crate) mod kind;
 mod links;
 mod object;
 mod sources;
