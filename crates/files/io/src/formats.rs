@@ -3,7 +3,8 @@
 use crate::element::Element;
 use crate::format::{Format, ImageWriter, Inside, Property, Scans};
 use crate::{
-    Values,     arrays::{Arrays, Reading},
+    Values, array_hdf5,
+    arrays::{Arrays, Reading},
     bart, cfl, data_exchange, dicom, hdf5_file, ismrmrd, matlab, meta_image, nifti, npy, nrrd,
     nxtomo, png, raw_image, tiff, twix, txrm,
 };
@@ -61,7 +62,7 @@ const BLANK: Format = Format {
 /// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`,
 /// `SeriesWriter`, the programs' help texts, checks and messages, the lists of the documents, the tests of
 /// all formats and the fuzzer follow the row.
-pub static FORMATS: [Format; 14] = [
+pub static FORMATS: [Format; 15] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
@@ -342,6 +343,31 @@ pub static FORMATS: [Format; 14] = [
         projections: Some(|path, name| match nxtomo::holds(path)? {
             true => nxtomo::projections(path, name),
             false => data_exchange::projections(path, name),
+        }),
+        ..BLANK
+    },
+    Format {
+        name: "HDF5 (arrays)",
+        about: "data sets by their paths, of real or complex numbers (`r`, `i`, `real`, `imag`), as h5py and others write them",
+        endings: &[".hdf5"],
+        keeps: &[Property::Phase, Property::Repetitions],
+        inside: Some(Inside { of: HDF5, holds: array_hdf5::holds }),
+        linked: Some(hdf5_file::linked),
+        names: Some(array_hdf5::names),
+        describe: Some(array_hdf5::describe),
+        read_image: Some(array_hdf5::image),
+        samples: array_hdf5::samples,
+        arrays: Some(Arrays {
+            read: array_hdf5::read,
+            // HDF5 converts a copy.
+            axes: Reading { grid: npy::row::grid, samples: npy::row::samples, copies: [3, 4] },
+            drops_ones: false,
+            points: array_hdf5::points,
+            maps: npy::row::maps,
+            images: None,
+            cycles_per_fov: None,
+            write: None,
+            bytes: Some(array_hdf5::bytes),
         }),
         ..BLANK
     },

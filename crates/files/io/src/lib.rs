@@ -4,6 +4,7 @@
 
 mod apart;
 mod array_file;
+mod array_hdf5;
 mod array_series;
 mod array_windows;
 mod arrays;

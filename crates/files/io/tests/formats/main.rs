@@ -8,6 +8,7 @@ mod dicom;
 mod hdf5_scans;
 mod hostile;
 mod integers;
+mod matlab;
 mod metaimage;
 mod nifti;
 mod npy;
