@@ -5,7 +5,7 @@ use crate::format::{Format, ImageWriter, Inside, Property, Scans};
 use crate::{
     Values, array_hdf5,
     arrays::{Arrays, Reading},
-    bart, cfl, data_exchange, dicom, hdf5_file, ismrmrd, matlab, meta_image, nifti, npy, nrrd,
+    bart, cfl, data_exchange, dicom, fastmri, hdf5_file, ismrmrd, matlab, meta_image, nifti, npy, nrrd,
     nxtomo, png, raw_image, tiff, twix, txrm,
 };
 
@@ -62,7 +62,7 @@ const BLANK: Format = Format {
 /// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`,
 /// `SeriesWriter`, the programs' help texts, checks and messages, the lists of the documents, the tests of
 /// all formats and the fuzzer follow the row.
-pub static FORMATS: [Format; 15] = [
+pub static FORMATS: [Format; 16] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
@@ -344,6 +344,20 @@ pub static FORMATS: [Format; 15] = [
             true => nxtomo::projections(path, name),
             false => data_exchange::projections(path, name),
         }),
+        ..BLANK
+    },
+    Format {
+        name: "HDF5 (fastMRI)",
+        about: "k-space of several coils or one, with its mask, header and padding (the first dimension of an image is the readout); \
+                the images of its authors, `file.h5:reconstruction_rss`",
+        inside: Some(Inside { of: HDF5, holds: fastmri::holds_kspace }),
+        linked: Some(hdf5_file::linked),
+        names: Some(fastmri::names),
+        takes_last: true,
+        describe: Some(fastmri::describe),
+        read_image: Some(fastmri::image),
+        scans: Some(Scans { holds: fastmri::holds, open: fastmri::open, write: None }),
+        samples: fastmri::samples,
         ..BLANK
     },
     Format {

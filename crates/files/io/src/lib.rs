@@ -19,6 +19,7 @@ mod detect;
 mod dicom;
 mod element;
 mod error;
+mod fastmri;
 mod folder;
 mod format;
 mod formats;

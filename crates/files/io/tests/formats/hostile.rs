@@ -3,12 +3,15 @@
 
 use std::path::Path;
 
-use ndarray::{Array3, ArrayD};
+use ndarray::{Array1, Array3, ArrayD};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rayspin_core::C32;
+use rayspin_core::{C32, Monitor};
 use rayspin_device::Device;
-use rayspin_io::{AnyImage, Error, FORMATS, Format, Projections, detect, read_any_image, read_maps};
+use rayspin_io::{
+    AnyImage, Error, FORMATS, Format, Projections, ScanFile, ScanOptions, detect, read_any_image, read_maps,
+    read_scan,
+};
 
 use crate::samples::{self, Files, apart, joined, read_every_way};
 use crate::support::put;
@@ -75,6 +78,15 @@ fn read(path: &Path, device: &Device) -> Result<Read, Error> {
     match read_any_image(path) {
         Ok(read) => Ok(Read::Image(read.image)),
         Err(error) if format.reads_arrays() => read_maps(path).map(Read::Maps).map_err(|_| error),
+        Err(error) if format.reads_scans() => {
+            match read_scan(path, &ScanOptions::default(), &Monitor::silent()) {
+                Ok(ScanFile::Scan(scan)) => {
+                    let samples = scan.acquisitions.iter().flat_map(|one| one.data.iter().copied());
+                    Ok(Read::Maps(Array1::from_iter(samples).into_dyn()))
+                }
+                _ => Err(error),
+            }
+        }
         Err(error) => Err(error),
     }
 }

@@ -5,6 +5,7 @@ mod bounds;
 mod cfl;
 mod convert;
 mod dicom;
+mod fastmri;
 mod hdf5_scans;
 mod hostile;
 mod integers;
