@@ -20,6 +20,7 @@ mod images;
 mod info;
 mod lab;
 mod limits;
+mod matlab;
 mod memory;
 mod metrics;
 mod names;

@@ -133,7 +133,7 @@ fn a_file_that_holds_several_is_listed_with_the_way_to_name_one() {
         ("recon mri both.h5:three -o x.npy", ["one, two", "found three"]),
         ("convert both.h5 x.npy", ["images-one/image_0, images-two/image_0", "both.h5:images-one/image_0"]),
         ("metrics all.npz one.npy", [arrays, "all.npz:kspace"]),
-        ("convert one.npy:k x.nii", ["name after the colon", ".npz, .h5, .dicom or .dat"]),
+        ("convert one.npy:k x.nii", ["name after the colon", ".npz, .mat, .h5, .hdf5, .dicom or .dat"]),
         ("convert nowhere.npz:k x.nii", ["nowhere.npz: cannot open", "spelling"]),
     ] {
         refused(&command(line), f, &words[..1]);

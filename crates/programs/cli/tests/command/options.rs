@@ -60,10 +60,10 @@ fn options_of_recon_that_do_nothing_are_refused() {
         ("field.h5 -m cartesian --field-map field.npy", ["--field-map", "cartesian"]),
         ("spiral.h5 -m cg-sense --independent", ["--independent", "found one image"]),
         ("spiral.h5 -m gridding --independent", ["--independent", "gridding"]),
-        ("kspace.npy:a", ["name after the colon", ".npz, .h5, .dicom or .dat"]),
+        ("kspace.npy:a", ["name after the colon", ".npz, .mat, .h5, .hdf5, .dicom or .dat"]),
         (
             "kspace.npy --traj maps.npy:a --matrix 9,9",
-            ["maps.npy: name after the colon", ".npz, .h5, .dicom or .dat"],
+            ["maps.npy: name after the colon", ".npz, .mat, .h5, .hdf5, .dicom or .dat"],
         ),
         ("kspace.npy --encoding 0", ["--encoding", "ISMRMRD"]),
         ("kspace.npy --window 3", ["--window", "ISMRMRD"]),

@@ -174,7 +174,10 @@ fn what_makes_no_scan_is_refused() {
     for (line, words) in [
         ("--raw k.npy x.npy", &["name of the output", ".h5"][..]),
         ("--raw k.npy k.npy", &["k.npy", "an input of this run"]),
-        ("--raw scan.h5 x.h5", &["scan.h5", "expected k-space or samples as .cfl, .npy or .npz"]),
+        (
+            "--raw scan.h5 x.h5",
+            &["scan.h5", "expected k-space or samples as .cfl, .npy, .npz, .mat or .hdf5"],
+        ),
         ("--raw real.npy x.h5", &["real.npy", "complex"]),
         ("--raw nan.npy x.h5", &["nan.npy", "finite"]),
         ("--raw k.npy x.h5 --noise noise.npy", &["noise.npy", "2 coils", "3"]),
