@@ -177,7 +177,7 @@ impl Sequence {
                 matrix[axis] = self.matrix_along(axis, fov_mm[axis]);
             }
             let space = EncodedSpace { matrix, fov_mm };
-            (encoding.encoded, encoding.recon) = (space.clone(), space);
+            (encoding.encoded, encoding.recon) = (space, space);
         }
         if let Some(encoding) = header.encodings.first() {
             let [x, y, z] = encoding.recon.matrix;

@@ -168,7 +168,7 @@ fn arrays_of_another_rank_are_no_images() {
     for view in [many.view(), many.t().to_owned().reversed_axes().view()] {
         rayspin_io::npy::write(&path, view).unwrap();
         let read = read_image(&path).unwrap();
-        assert!(read.notes.iter().any(|note| note.contains("2 × 3 are 6 volumes")), "{:?}", read.notes);
+        assert!(read.notes.iter().any(|note| note.contains("[2, 3] are 6 volumes")), "{:?}", read.notes);
         assert_eq!(read.image.data().shape(), [6, 2, 4, 5]);
         assert_eq!(read.image.data()[[5, 1, 3, 4]].re, 5.0);
     }
