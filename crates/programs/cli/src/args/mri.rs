@@ -13,11 +13,12 @@ use crate::options::OptionArgs;
 #[command(after_help = "\
 Examples and all options: rayspin recon mri --help")]
 #[command(after_long_help = "\
-SCAN is ISMRMRD (.h5), a Siemens scanner's file (.dat), or an array: k-space as BART .cfl (READ
-PHS1 PHS2 COIL), .npy or .npz ([coil, z, y, x]); with --traj samples as .cfl (1 readout spoke
-coil), .npy or .npz ([coil, sample] or [coil, spoke, readout]). BART's TE, TIME, TIME2 and SLICE
-number contrasts, repetitions, cardiac phases and slices. A line says what it was understood as;
-warnings say what speaks against that (rules: docs/reading.md). The image's format follows its name:
+SCAN is ISMRMRD or fastMRI (.h5), a Siemens scanner's file (.dat), or an array: k-space as BART
+.cfl (READ PHS1 PHS2 COIL), of NumPy or HDF5 ([coil, z, y, x]) or of MATLAB ([x, y, coil]); with
+--traj samples as .cfl (1 readout spoke coil), of NumPy or HDF5 ([coil, sample] or [coil, spoke,
+readout]) or of MATLAB ([readout, spoke, coil]). --order names other axes. BART's TE, TIME, TIME2
+and SLICE number contrasts, repetitions, cardiac phases and slices. A line says what it was
+understood as; warnings say what speaks against that (rules: docs/reading.md). The image's format follows its name:
 {images written} (ISMRMRD images).
 An array read from .cfl is written to .cfl in the same dimensions.
 {names after a colon}
@@ -35,6 +36,7 @@ Examples:
   rayspin recon mri scan.h5 -q -o - > image.npy                .npy on standard output
   rayspin recon mri scan.h5 -o coils.cfl -m cartesian --combine none     an image a coil
   rayspin recon mri both.npz:kspace -o image.nii.gz --maps both.npz:maps
+  rayspin recon mri brain.mat:DATA -o image.nii.gz --order x,y,slice,coil
   rayspin recon mri scan.h5 -o image.nii.gz --coils 8          compressed to 8 virtual coils
   rayspin recon mri scan.h5 -o image.nii.gz --coils 0.99 --compression geometric
   rayspin recon mri scan.h5 -o image.nii.gz --reference truth.nii.gz --fit

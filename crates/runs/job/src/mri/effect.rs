@@ -224,7 +224,10 @@ impl Need for Requirement {
                 format!("estimated sensitivity maps, or a penalty ({})", named(shares_eigenvalue))
             }
             Self::Header => "a scan with counters (ISMRMRD)".into(),
-            Self::Numbered => "a scan with counters (ISMRMRD, or BART's TE, TIME, TIME2 and SLICE)".into(),
+            Self::Numbered => {
+                "a scan with counters (ISMRMRD, BART's TE, TIME, TIME2 and SLICE, or axes of `--order`)"
+                    .into()
+            }
             Self::Images => "a run without `--basis`".into(),
             Self::Described => "a scan from a file, or one with a header".into(),
             Self::Array => {
@@ -261,7 +264,7 @@ impl Need for Requirement {
             Self::Header | Self::Numbered => format!("the samples of one image ({})", run.place()),
             Self::Images => "coefficients".into(),
             Self::Described => "arrays, which Scan.from_arrays describes".into(),
-            Self::Array => "an ISMRMRD scan, which states it".into(),
+            Self::Array => format!("a scan with a header, which states it ({})", run.place()),
             Self::Coils => "one coil".into(),
             Self::Volumes => "one image".into(),
             Self::Noise => "a scan without".into(),
