@@ -144,7 +144,7 @@ fn no_cut_and_no_overwritten_text_does_harm() {
 fn scan_of(samples: &[usize]) -> Scan {
     let space = EncodedSpace { matrix: [64, 64, 1], fov_mm: [300.0, 300.0, 5.0] };
     let encoding = rayspin_scan::mri::Encoding {
-        encoded: space.clone(),
+        encoded: space,
         recon: space,
         trajectory: TrajectoryKind::Epi,
         step_1: None,

@@ -39,8 +39,8 @@ fn correlation(image: &Path, reference: &str) -> f64 {
     product(&a, &b) / (product(&a, &a) * product(&b, &b)).sqrt()
 }
 
-/// A phantom that MIRT reconstructed, from MATLAB 7.3: k-space on a grid, and an echo-planar readout along its
-/// nominal trajectory in cycles per centimetre.
+/// A phantom that MIRT reconstructed, from MATLAB 7.3: k-space on a grid, and an echo-planar readout along
+/// its nominal trajectory in cycles per centimetre.
 #[test]
 fn a_real_phantom_agrees_with_the_images_of_another_program() {
     let Some(file) = real_data("mri/mat/epi_phantom_1ch_v73.mat") else { return };
