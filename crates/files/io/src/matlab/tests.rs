@@ -102,11 +102,13 @@ fn hostile_files_are_refused_by_what_is_wrong() {
     let array = |shape: &[u32], data: Vec<u8>| m.matrix(&[m.head(6, shape, "a"), data]);
     let byte = m.element(2, &[1]);
     for (bytes, words) in [
-        (file(&[array(&[1 << 20, 1 << 10], byte.clone())]), "expected 1073741824 bytes"),
+        (file(&[array(&[1 << 20, 1 << 10], byte.clone())]), "at most 8 numbers"),
+        (file(&[array(&[2, 3], byte.clone())]), "expected 6 bytes"),
         (file(&[array(&[1 << 30, 1 << 30, 1 << 30], byte.clone())]), "address space"),
         (file(&[array(&[u32::MAX, 1], byte.clone())]), "none negative"),
         (file(&[array(&[1], byte.clone())]), "two or more sizes"),
-        (file(&[m.packed(&array(&[1 << 20, 1 << 10], byte.clone()))]), "expected 1073741824 bytes"),
+        (file(&[m.packed(&array(&[1 << 20, 1 << 10], byte.clone()))]), "at most 8 numbers"),
+        (file(&[m.packed(&[m.word(MATRIX), m.word(1 << 30)].concat())]), "unpacked from"),
         (file(&[m.words(UINT32, &[1, 2, 3])]), "an array, compressed or not"),
         (file(&[m.packed(&m.words(UINT32, &[1, 2, 3]))]), "expected an array"),
         (file(&[array(&[1, 1], m.words(MATRIX, &[]))]), "an element of numbers"),

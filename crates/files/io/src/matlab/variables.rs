@@ -20,6 +20,8 @@ const MOST: usize = 100_000;
 const AXES: usize = 64;
 const LONGEST_NAME: usize = 4096;
 const LONGEST_NAMES: usize = 1 << 20;
+/// The largest factor by which zlib shrinks numbers.
+const LARGEST_RATIO: u64 = 1100;
 /// Bits of the flags of an array.
 const COMPLEX: u32 = 0x800;
 const LOGICAL: u32 = 0x200;
@@ -154,6 +156,11 @@ impl<'a> Mat5<'a> {
                         let found = format!("one of kind {}", inner.kind);
                         return Err(stream.refuse("content", "an array", found));
                     }
+                    let most = size.saturating_mul(LARGEST_RATIO);
+                    if inner.size > most {
+                        let expected = format!("at most {most} bytes, unpacked from {size}");
+                        return Err(stream.refuse("size", &expected, inner.size));
+                    }
                     let end = stream.place.saturating_add(inner.size);
                     stream.end = end;
                     walk.matrix(&mut stream, end, None, 0)?
@@ -215,6 +222,12 @@ impl Walk<'_, '_> {
         let name = named.unwrap_or_else(|| String::from_utf8_lossy(&own).trim_end_matches('\0').to_owned());
         stream.name = if name.is_empty() { "an array without a name".into() } else { name.clone() };
         let variable = Variable { name, class, complex: flags & COMPLEX != 0, shape };
+        let left = end.saturating_sub(stream.place);
+        // Each number takes a byte at least, whatever stores it.
+        if matches!(class, Class::Numbers(_)) && count(stream, &variable)? as u64 > left {
+            let expected = format!("at most {left} numbers, as many as bytes are left");
+            return Err(stream.refuse("dimensions", &expected, rayspin_core::format_shape(&variable.shape)));
+        }
         match class {
             Class::Cell => self.cells(stream, end, &variable, depth),
             Class::Struct => self.fields(stream, end, &variable, depth),
