@@ -31,6 +31,7 @@ pub mod ismrmrd;
 pub mod kernel_cache;
 mod matlab;
 mod meta_image;
+mod named_arrays;
 pub mod nifti;
 pub mod npy;
 mod nrrd;

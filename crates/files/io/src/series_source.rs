@@ -98,13 +98,13 @@ impl SeriesSource {
     /// Bytes of the acquisitions that are in memory at once: the acquisitions of one volume, and what the
     /// next adds.
     pub fn held_bytes(&self) -> u64 {
-        let of = |all: &BTreeSet<usize>| -> u64 {
-            all.iter().map(|&index| self.series.heads()[index].bytes).sum()
+        let bytes_of = |indices: &BTreeSet<usize>| -> u64 {
+            indices.iter().map(|&index| self.series.heads()[index].bytes).sum()
         };
         let first = self.series.needed(0);
         let images = match self.series.volumes() {
-            1 => of(&first),
-            _ => of(&first.union(&self.series.needed(1)).copied().collect()),
+            1 => bytes_of(&first),
+            _ => bytes_of(&first.union(&self.series.needed(1)).copied().collect()),
         };
         let each = (0..self.series.slices()).map(|frame| self.bytes(self.series.readouts(frame))).max();
         let images = images + self.options.corrections.bytes(&self.heads, each.unwrap_or(0));
@@ -248,12 +248,12 @@ impl SeriesSource {
         calibration: &[usize],
         notes: &mut Vec<String>,
     ) -> Result<Frame> {
-        let of = |all: &[usize]| -> Vec<(usize, &Acquisition)> {
-            all.iter().filter_map(|index| Some((*index, self.held.get(index)?))).collect()
+        let numbered = |indices: &[usize]| -> Vec<(usize, &Acquisition)> {
+            indices.iter().filter_map(|index| Some((*index, self.held.get(index)?))).collect()
         };
         let (header, heads) = (self.reader.header(), &self.heads);
-        let references = of(&self.series.references(readouts));
-        let (readouts, calibration) = (of(readouts), of(calibration));
+        let references = numbered(&self.series.references(readouts));
+        let (readouts, calibration) = (numbered(readouts), numbered(calibration));
         let (readouts, calibration, references) = (&readouts[..], &calibration[..], &references[..]);
         assemble(Parts { header, heads, label, readouts, calibration, references }, &self.options, notes)
             .map_err(|e| Error::core(self.reader.path(), e))

@@ -134,9 +134,10 @@ impl Heap {
     /// All pieces, pinned memory and variables, with what is noted of their bytes, by address.
     pub(crate) fn ranges(&mut self, pinned: &[(u64, u64)], variables: &[(String, u64, u64)]) -> Vec<Range> {
         let Self { pieces, written, .. } = self;
-        let mut notes =
-            |at: &u64| written.as_mut().and_then(|all| all.get_mut(at)).map(|own| own.as_mut_ptr());
-        let mut all: Vec<_> = pieces
+        let mut notes = |address: &u64| {
+            written.as_mut().and_then(|notes| notes.get_mut(address)).map(|own| own.as_mut_ptr())
+        };
+        let mut ranges: Vec<_> = pieces
             .iter()
             .map(|(&begin, &bytes)| Range {
                 begin,
@@ -145,14 +146,14 @@ impl Heap {
             })
             .collect();
         let variables = variables.iter().map(|&(_, begin, bytes)| (begin, bytes));
-        all.extend(variables.chain(pinned.iter().copied()).map(|(begin, bytes)| Range {
+        ranges.extend(variables.chain(pinned.iter().copied()).map(|(begin, bytes)| Range {
             begin,
             end: begin + bytes,
             written: std::ptr::null_mut(),
         }));
-        all.retain(|range| range.end > range.begin);
-        all.sort_by_key(|range| range.begin);
-        all
+        ranges.retain(|range| range.end > range.begin);
+        ranges.sort_by_key(|range| range.begin);
+        ranges
     }
 
     /// Describes writes outside a piece since the last call, and restores the guards.

@@ -498,12 +498,12 @@ impl Callable {
         let mut recording = Recording::new(&mut counter, arrays);
         let others = !inner.only_counted.load(Ordering::SeqCst);
         let mut next = 0;
-        while let Some(Sample { block, of }) = recording.sample(next, blocks) {
+        while let Some(Sample { block, stands_for }) = recording.sample(next, blocks) {
             if others {
                 self.uncounted(counted, next..block, &part)?;
             }
-            recording.block(of, threads, || part(&self.code, self.call, block..block + 1))?;
-            next += of;
+            recording.block(stands_for, threads, || part(&self.code, self.call, block..block + 1))?;
+            next += stands_for;
             if others {
                 self.uncounted(counted, block + 1..next, &part)?;
             }

@@ -14,7 +14,8 @@ use crate::arrays::{Numbers, Runs};
 use crate::format::{ImageRead, Rows};
 use crate::hdf5_file::arrays::{self, Axes};
 use crate::hdf5_file::kind::{Kind, kind};
-use crate::matlab::{AnyArray, Stored, row};
+use crate::matlab::row;
+use crate::named_arrays::{AnyArray, Stored};
 use crate::npy::{as_volumes, row::points_of};
 use crate::{Error, Held, Result};
 

@@ -16,7 +16,7 @@ use crate::format::{Detail, ImageRead, Rows, Sample};
 use crate::hdf5_file::arrays::{self, Axes};
 use crate::hdf5_file::kind::{Kind, kind};
 use crate::hdf5_file::{attribute, open as open_hdf5};
-use crate::matlab::{AnyArray, Stored};
+use crate::named_arrays::{AnyArray, Stored};
 use crate::scan_reader::ScanReader;
 use crate::{Error, Held, Result};
 use reader::{KSPACE, Reader};

@@ -15,7 +15,7 @@ use super::{attribute, dataset, expect_within, is_text, open, reading};
 use crate::arrays::Numbers;
 use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::matlab::{AnyArray, Entry, Stored, choose, expect_numbers};
+use crate::named_arrays::{AnyArray, Entry, Stored, choose, expect_numbers};
 
 /// How deep groups are searched, how many, and how many data sets.
 const DEEPEST: usize = 8;
@@ -77,8 +77,9 @@ pub(crate) fn element_of(descriptor: &TypeDescriptor) -> Option<Element> {
         TypeDescriptor::Float(FloatSize::U4) => Element::F32,
         TypeDescriptor::Float(FloatSize::U8) => Element::F64,
         TypeDescriptor::Compound(pair) if pair.fields.len() == 2 => {
-            let of = |name: &str| pair.fields.iter().find(|field| field.name == name).map(|field| &field.ty);
-            let parts = PARTS.iter().find_map(|[re, im]| Some([of(re)?, of(im)?]))?;
+            let type_of =
+                |name: &str| pair.fields.iter().find(|field| field.name == name).map(|field| &field.ty);
+            let parts = PARTS.iter().find_map(|[re, im]| Some([type_of(re)?, type_of(im)?]))?;
             match parts.map(|part| element_of(part).filter(|part| !part.is_complex())) {
                 [Some(re), Some(im)] if re == Element::F64 || im == Element::F64 => Element::C64,
                 [Some(_), Some(_)] => Element::C32,
@@ -242,7 +243,7 @@ pub(crate) fn any(path: &Path, name: Option<&str>, axes: Axes) -> Result<Stored>
 /// Bytes that the numbers of a data set take in memory. Errors: as [`complex`].
 pub(crate) fn bytes(path: &Path, name: Option<&str>, axes: Axes) -> Result<u64> {
     let (_, chosen) = chosen(path, name, axes)?;
-    Ok(size_of::<C32>() as u64 * chosen.shape.iter().fold(1u64, |all, &n| all.saturating_mul(n as u64)))
+    Ok(size_of::<C32>() as u64 * chosen.shape.iter().fold(1u64, |count, &n| count.saturating_mul(n as u64)))
 }
 
 fn raw<T: H5Type + Clone>(path: &Path, data: &Dataset, name: &str) -> Result<Vec<T>> {

@@ -13,7 +13,6 @@ mod stream;
 mod tests;
 mod variables;
 
-pub(crate) use array::{AnyArray, Entry, Stored, choose, expect_numbers};
 pub(crate) use samples::samples;
 
 /// Where the version and the byte order of a file stand, and what stands there: version 5 in either byte

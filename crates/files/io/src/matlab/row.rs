@@ -5,13 +5,14 @@ use std::path::Path;
 use ndarray::ArrayD;
 use rayspin_core::{C32, Geometry, Image};
 
-use super::array::{self, AnyArray, Entry, Stored};
+use super::array;
 use super::{axes, variables::Mat5};
 use crate::arrays::{Grid, Numbers, Runs};
 use crate::cfl::Layout;
 use crate::element::Element;
 use crate::format::{Detail, ImageRead, Rows};
 use crate::hdf5_file::kind::{Kind, kind};
+use crate::named_arrays::{AnyArray, Entry, Stored, choose};
 use crate::{Error, Held, Result};
 
 /// Whether an HDF5 file has the attributes of MATLAB's arrays.
@@ -44,9 +45,9 @@ pub(crate) fn describe(path: &Path) -> Result<Rows> {
             format!("5 to 7, {order}; {}", file.writer)
         }
     };
-    let mut all = vec![("version".to_owned(), Detail::Text(version))];
-    all.extend(rows(&entries));
-    Ok(all)
+    let mut details = vec![("version".to_owned(), Detail::Text(version))];
+    details.extend(rows(&entries));
+    Ok(details)
 }
 
 /// An image `[x, y]`, `[x, y, z]` or `[x, y, z, repetition]`.
@@ -85,7 +86,7 @@ pub(crate) fn samples(path: &Path, array: ArrayD<C32>, points: Option<usize>) ->
 
 pub(crate) fn points(path: &Path, name: Option<&str>, numbers: Numbers) -> Result<Runs<f64>> {
     let entries = array::entries(path)?;
-    let chosen = array::choose(path, entries, name)?;
+    let chosen = choose(path, entries, name)?;
     if numbers == Numbers::Any && chosen.element.is_some_and(Element::is_complex) {
         let array = array::complex(path, Some(&chosen.name), Numbers::Complex)?;
         return Ok(axes::complex_points(&array));

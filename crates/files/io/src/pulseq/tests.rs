@@ -106,7 +106,7 @@ fn what_is_wrong_in_a_file_is_named() {
         ("3 8000 3 0 10", "3 8000 8 0 10", "the shape 8"),
         ("3 8000 3 0 10", "3 8000 3 0 -10", "a time from 0"),
         ("3 8000 3 0 10", "3 nan 3 0 10", "a number in place 2"),
-        ("num_samples 4\n0.25", "num_samples 5\n0.25", "5 samples of shape 3"),
+        ("num_samples 4\n0.25", "num_samples 6\n0.25", "6 samples of shape 3"),
         ("num_samples 4\n0.25", "num_samples 999999999999\n0.25", "samples"),
         ("1 8 10000", "1 99999999999 10000", "at most"),
         (

@@ -112,8 +112,8 @@ impl Fault {
 }
 
 /// An index, as short as its axes allow.
-fn index(of: [u32; 3]) -> String {
-    match of {
+fn index(axes: [u32; 3]) -> String {
+    match axes {
         [x, 0, 0] => x.to_string(),
         [x, y, z] => format!("({x}, {y}, {z})"),
     }
@@ -159,7 +159,7 @@ impl fmt::Display for Fault {
 struct RawFinding {
     fault: u32,
     array: u32,
-    at: u64,
+    address: u64,
     begin: u64,
     end: u64,
     name: *const c_char,
@@ -256,7 +256,7 @@ impl Checker {
             });
         }
         let outside = own.iter().find(|fault| fault.wrong == Wrong::Outside).map(ToString::to_string);
-        let mut all = lock(faults);
+        let mut known = lock(faults);
         for fault in own {
             let lines = |fault: &Fault| {
                 [&fault.access, &fault.other].map(|access| access.as_ref().and_then(|a| a.place.clone()))
@@ -264,8 +264,8 @@ impl Checker {
             let same = |other: &Fault| {
                 other.wrong == fault.wrong && other.kernel == fault.kernel && lines(other) == lines(&fault)
             };
-            if !all.iter().any(same) {
-                all.push(fault);
+            if !known.iter().any(same) {
+                known.push(fault);
             }
         }
         match outside {
@@ -288,7 +288,7 @@ impl Checker {
             Some(unsafe { CStr::from_ptr(raw.name) }.to_string_lossy().into_owned())
         };
         let size = i128::from(raw.size.max(1));
-        let index = (i128::from(raw.at) - i128::from(raw.begin)).div_euclid(size);
+        let index = (i128::from(raw.address) - i128::from(raw.begin)).div_euclid(size);
         let mut access = |code, kind: u8, block: u32, thread: u16| {
             let place = symbols.place(code);
             let text = place.as_ref().and_then(|place| self.lines.get(place)).cloned().unwrap_or_default();

@@ -129,8 +129,8 @@ fn branches(text: &str) -> bool {
 /// The assembly with a table `emu_blocks`: where each block begins, its last branch, and what it does.
 pub(crate) fn with_blocks(assembly: &str) -> String {
     let mut out = String::with_capacity(assembly.len() + assembly.len() / 8);
-    let (mut all, mut present): (Vec<Work>, Option<Work>) = (Vec::new(), None);
-    let end = |present: &mut Option<Work>, all: &mut Vec<_>| all.extend(present.take());
+    let (mut blocks, mut present): (Vec<Work>, Option<Work>) = (Vec::new(), None);
+    let end = |present: &mut Option<Work>, blocks: &mut Vec<_>| blocks.extend(present.take());
     for line in assembly.lines() {
         out.push_str(line);
         out.push('\n');
@@ -139,26 +139,26 @@ pub(crate) fn with_blocks(assembly: &str) -> String {
             continue;
         }
         if text.starts_with(".cfi_endproc") || text.starts_with(".size") {
-            end(&mut present, &mut all);
+            end(&mut present, &mut blocks);
         }
         if text.starts_with('.') {
             continue;
         }
         if text.contains(BLOCK) && (text.starts_with("call") || text.starts_with("bl")) {
-            end(&mut present, &mut all);
-            let _ = writeln!(out, ".Lemu_block{}:", all.len());
+            end(&mut present, &mut blocks);
+            let _ = writeln!(out, ".Lemu_block{}:", blocks.len());
             present = Some(Work::default());
         } else if let Some(work) = &mut present {
             work.count(text);
             if branches(text) {
                 work.branches += 1;
-                let _ = writeln!(out, ".Lemu_branch{}_{}:", all.len(), work.branches);
+                let _ = writeln!(out, ".Lemu_branch{}_{}:", blocks.len(), work.branches);
             }
         }
     }
-    end(&mut present, &mut all);
+    end(&mut present, &mut blocks);
     out.push_str("\t.section emu_blocks,\"aw\",@progbits\n\t.balign 8\n");
-    for (number, work) in all.into_iter().enumerate() {
+    for (number, work) in blocks.into_iter().enumerate() {
         let branch = match work.branches {
             0 => "0".to_owned(),
             last => format!(".Lemu_branch{number}_{last}"),

@@ -24,11 +24,11 @@ impl Graph {
     }
 
     /// Notes that something is done in a block.
-    pub(crate) fn busy(&mut self, at: u32) {
-        if self.busy.len() <= at as usize {
-            self.busy.resize(at as usize + 1, false);
+    pub(crate) fn busy(&mut self, block: u32) {
+        if self.busy.len() <= block as usize {
+            self.busy.resize(block as usize + 1, false);
         }
-        self.busy[at as usize] = true;
+        self.busy[block as usize] = true;
     }
 
     fn ways(&self, next: &BTreeSet<u32>, end: usize) -> Vec<usize> {
@@ -39,15 +39,15 @@ impl Graph {
     fn ending(&self) -> Vec<bool> {
         let mut ending = vec![false; self.next.len()];
         loop {
-            let ends = |at: usize| {
-                let busy = self.busy.get(at).copied().unwrap_or(false);
-                !busy && self.next[at].iter().all(|&to| to == END || ending[to as usize])
+            let ends = |block: usize| {
+                let busy = self.busy.get(block).copied().unwrap_or(false);
+                !busy && self.next[block].iter().all(|&to| to == END || ending[to as usize])
             };
-            let more: Vec<usize> = (0..ending.len()).filter(|&at| !ending[at] && ends(at)).collect();
+            let more: Vec<usize> = (0..ending.len()).filter(|&block| !ending[block] && ends(block)).collect();
             if more.is_empty() {
                 return ending;
             }
-            more.into_iter().for_each(|at| ending[at] = true);
+            more.into_iter().for_each(|block| ending[block] = true);
         }
     }
 
@@ -71,12 +71,13 @@ impl Graph {
         // Blocks that no longer reach the end get their way to it back.
         loop {
             let reaching = reaching(&next, count);
-            let lost: Vec<usize> =
-                (0..count).filter(|&at| !reaching[at] && self.next[at].iter().any(|&to| ends(to))).collect();
+            let lost: Vec<usize> = (0..count)
+                .filter(|&block| !reaching[block] && self.next[block].iter().any(|&to| ends(to)))
+                .collect();
             if lost.is_empty() {
                 break;
             }
-            lost.into_iter().for_each(|at| next[at] = self.ways(&self.next[at], count));
+            lost.into_iter().for_each(|block| next[block] = self.ways(&self.next[block], count));
         }
         dominators(&next, count)
     }
@@ -84,8 +85,8 @@ impl Graph {
 
 fn before(next: &[Vec<usize>], end: usize) -> Vec<Vec<usize>> {
     let mut before = vec![Vec::new(); end + 1];
-    for (from, all) in next.iter().enumerate() {
-        for &to in all {
+    for (from, targets) in next.iter().enumerate() {
+        for &to in targets {
             before[to].push(from);
         }
     }
@@ -97,8 +98,8 @@ fn reaching(next: &[Vec<usize>], end: usize) -> Vec<bool> {
     let before = before(next, end);
     let (mut seen, mut left) = (vec![false; end + 1], vec![end]);
     seen[end] = true;
-    while let Some(at) = left.pop() {
-        for &from in &before[at] {
+    while let Some(block) = left.pop() {
+        for &from in &before[block] {
             if !std::mem::replace(&mut seen[from], true) {
                 left.push(from);
             }
@@ -117,15 +118,15 @@ fn dominators(next: &[Vec<usize>], end: usize) -> Vec<u32> {
     let mut seen = vec![false; end + 1];
     let mut stack = vec![(end, 0)];
     seen[end] = true;
-    while let Some((at, child)) = stack.pop() {
-        if let Some(&from) = before[at].get(child) {
-            stack.push((at, child + 1));
+    while let Some((block, child)) = stack.pop() {
+        if let Some(&from) = before[block].get(child) {
+            stack.push((block, child + 1));
             if !std::mem::replace(&mut seen[from], true) {
                 stack.push((from, 0));
             }
         } else {
-            place[at] = order.len();
-            order.push(at);
+            place[block] = order.len();
+            order.push(block);
         }
     }
     let mut meets = vec![NONE; end + 1];
@@ -133,9 +134,9 @@ fn dominators(next: &[Vec<usize>], end: usize) -> Vec<u32> {
     let mut changed = true;
     while changed {
         changed = false;
-        for &at in order.iter().rev().filter(|&&at| at != end) {
+        for &block in order.iter().rev().filter(|&&block| block != end) {
             let mut found = NONE;
-            for &to in next[at].iter().filter(|&&to| meets[to] != NONE) {
+            for &to in next[block].iter().filter(|&&to| meets[to] != NONE) {
                 if found == NONE {
                     found = to;
                     continue;
@@ -151,13 +152,13 @@ fn dominators(next: &[Vec<usize>], end: usize) -> Vec<u32> {
                 }
                 found = a;
             }
-            if meets[at] != found {
-                meets[at] = found;
+            if meets[block] != found {
+                meets[block] = found;
                 changed = true;
             }
         }
     }
-    let named = |&at: &usize| if at >= end { END } else { at as u32 };
+    let named = |&block: &usize| if block >= end { END } else { block as u32 };
     meets[..end].iter().map(named).collect()
 }
 
@@ -167,7 +168,7 @@ mod tests {
 
     fn meetings(edges: &[(u32, u32)]) -> Vec<u32> {
         let mut graph = Graph::default();
-        (0..9).for_each(|at| graph.busy(at));
+        (0..9).for_each(|block| graph.busy(block));
         edges.iter().for_each(|&(from, to)| graph.edge(from, to));
         graph.meetings()
     }
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(meetings(&[(0, 1), (0, 3), (1, END), (1, 2), (2, 3), (3, END)]), [3, 2, 3, END]);
         // The same, where returns go through block 4 to 5, in which nothing is done.
         let mut graph = Graph::default();
-        (0..4).for_each(|at| graph.busy(at));
+        (0..4).for_each(|block| graph.busy(block));
         for (from, to) in [(0, 1), (0, 3), (1, 4), (1, 2), (2, 3), (3, 5), (4, 5), (5, END)] {
             graph.edge(from, to);
         }

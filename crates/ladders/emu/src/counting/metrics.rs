@@ -13,8 +13,8 @@ pub(crate) type Lanes = [(u64, u8)];
 /// The distinct sectors that the lanes touch, sorted.
 pub(crate) fn sectors(lanes: &Lanes, size: u64, found: &mut Vec<u64>) {
     found.clear();
-    for &(at, _) in lanes {
-        let (first, last) = (at / SECTOR, (at + size - 1) / SECTOR);
+    for &(address, _) in lanes {
+        let (first, last) = (address / SECTOR, (address + size - 1) / SECTOR);
         for sector in first..=last {
             if found.last() != Some(&sector) {
                 found.push(sector);
@@ -33,8 +33,8 @@ pub(crate) fn least_turns(lanes: &Lanes, size: u64) -> u64 {
 /// The distinct words of 4 bytes that the lanes want, sorted.
 fn all_words<'a>(lanes: impl Iterator<Item = &'a (u64, u8)>, size: u64) -> Vec<u64> {
     let mut words: Vec<u64> = Vec::with_capacity(128);
-    for &(at, _) in lanes {
-        let (first, last) = (at / 4, (at + size - 1) / 4);
+    for &(address, _) in lanes {
+        let (first, last) = (address / 4, (address + size - 1) / 4);
         // Lanes that want what the lane before wants are common.
         if words.last() != Some(&last) || size > 4 {
             words.extend(first..=last);
@@ -70,8 +70,8 @@ pub(crate) fn turns(lanes: &Lanes, size: u64) -> u64 {
 /// Whether each lane wants what its neighbour wants, by one or by two places.
 fn pairs(lanes: &Lanes) -> bool {
     [1, 2].iter().any(|by| {
-        lanes.iter().all(|&(at, lane)| {
-            lanes.iter().find(|(_, other)| *other == lane ^ by).is_none_or(|&(other, _)| other == at)
+        lanes.iter().all(|&(address, lane)| {
+            lanes.iter().find(|(_, other)| *other == lane ^ by).is_none_or(|&(other, _)| other == address)
         })
     })
 }
@@ -87,14 +87,14 @@ fn part<'a>(lanes: impl Iterator<Item = &'a (u64, u8)>, size: u64) -> u64 {
 
 /// How many different words the lanes want, and how many lanes want the most wanted.
 pub(crate) fn words(lanes: &Lanes) -> (u64, u64) {
-    let mut all: Vec<u64> = lanes.iter().map(|&(at, _)| at).collect();
-    all.sort_unstable();
+    let mut addresses: Vec<u64> = lanes.iter().map(|&(address, _)| address).collect();
+    addresses.sort_unstable();
     let (mut distinct, mut most, mut run, mut last) = (0, 0, 0, None);
-    for at in all {
-        run = if last == Some(at) { run + 1 } else { 1 };
+    for address in addresses {
+        run = if last == Some(address) { run + 1 } else { 1 };
         distinct += u64::from(run == 1);
         most = most.max(run);
-        last = Some(at);
+        last = Some(address);
     }
     (distinct, most)
 }
@@ -103,8 +103,8 @@ pub(crate) fn words(lanes: &Lanes) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    fn lanes(at: impl Fn(u64) -> u64) -> Vec<(u64, u8)> {
-        (0..32u8).map(|lane| (at(lane.into()), lane)).collect()
+    fn lanes(address: impl Fn(u64) -> u64) -> Vec<(u64, u8)> {
+        (0..32u8).map(|lane| (address(lane.into()), lane)).collect()
     }
 
     fn count(lanes: &Lanes, size: u64) -> usize {

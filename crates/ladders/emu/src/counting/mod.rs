@@ -234,14 +234,14 @@ impl Counts {
 
     /// Instructions of all lines.
     pub fn work(&self) -> Work {
-        let mut all = Work::default();
-        self.lines.iter().for_each(|line| all.add(&line.work));
-        all
+        let mut total = Work::default();
+        self.lines.iter().for_each(|line| total.add(&line.work));
+        total
     }
 
     /// The sum of something over accesses.
-    pub fn sum(&self, of: impl Fn(&Access) -> f64, wanted: impl Fn(&Access) -> bool) -> f64 {
-        self.lines.iter().flat_map(|line| &line.accesses).filter(|access| wanted(access)).map(of).sum()
+    pub fn sum(&self, value: impl Fn(&Access) -> f64, wanted: impl Fn(&Access) -> bool) -> f64 {
+        self.lines.iter().flat_map(|line| &line.accesses).filter(|access| wanted(access)).map(value).sum()
     }
 
     /// Instructions of warps, accesses among them.
@@ -260,8 +260,8 @@ impl Counts {
         let accesses = self.sum(|access| access.lanes, |_| true);
         let own: f64 = self.lines.iter().map(|line| line.lane_work).sum();
         let requests = self.sum(|access| access.requests, |_| true);
-        let all = self.work().total();
-        if all + requests > 0.0 { (own + accesses) / (all + requests) } else { 0.0 }
+        let instructions = self.work().total();
+        if instructions + requests > 0.0 { (own + accesses) / (instructions + requests) } else { 0.0 }
     }
 
     /// Adds another launch of the same kernel with the same grid.

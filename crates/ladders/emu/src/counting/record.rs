@@ -54,7 +54,7 @@ pub(crate) struct RawShared {
 
 #[repr(C)]
 pub(crate) struct RawWork {
-    at: u64,
+    begin: u64,
     branch: u64,
     counts: [u16; assembly::KINDS],
 }
@@ -111,10 +111,10 @@ impl Counter {
             let first = ((*raw).blocks)(&raw mut count, &raw mut base);
             if first.is_null() { &[] } else { std::slice::from_raw_parts(first, count as usize) }
         };
-        let inside = |at: u64| (at - base) as u32;
+        let inside = |address: u64| (address - base) as u32;
         let block = |row: &RawWork| {
             let branch = (row.branch != 0).then(|| inside(row.branch));
-            (inside(row.at), Block { counts: row.counts, branch })
+            (inside(row.begin), Block { counts: row.counts, branch })
         };
         let blocks = table.iter().map(block).collect();
         let alignments = symbols.types().alignments();
@@ -175,16 +175,16 @@ pub(crate) fn arrays(
         name: name.clone(),
         space: if constants.contains(name) { Space::Constant } else { Space::Global },
     };
-    let mut all: Vec<Array> = pieces
+    let mut listed: Vec<Array> = pieces
         .iter()
         .map(piece)
         .chain(variables.iter().map(variable))
         .filter(|array| array.bytes > 0)
         .collect();
-    all.sort_by_key(|array| array.begin);
+    listed.sort_by_key(|array| array.begin);
     // Numbers from here on are of shared arrays.
-    all.truncate(usize::from(SHARED) - 1);
-    all
+    listed.truncate(usize::from(SHARED) - 1);
+    listed
 }
 
 /// Counts one launch.
@@ -217,7 +217,7 @@ pub(crate) struct Recording<'a> {
 /// A block to count, and the number of blocks from it on and before it that it stands for.
 pub(crate) struct Sample {
     pub(crate) block: u64,
-    pub(crate) of: u64,
+    pub(crate) stands_for: u64,
 }
 
 impl<'a> Recording<'a> {
@@ -255,20 +255,20 @@ impl<'a> Recording<'a> {
         }
         let left = blocks - 1 - next;
         if next == 0 || left == 0 {
-            return Some(Sample { block: next, of: 1 });
+            return Some(Sample { block: next, stands_for: 1 });
         }
         let each = (self.events / self.counted.max(1)).max(1);
         let many = (OF_LAUNCH.saturating_sub(self.events) / each).max(self.least).max(1);
-        let of = left.div_ceil(many.min(left));
+        let stands_for = left.div_ceil(many.min(left));
         self.state =
             self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let chosen = ((u128::from(self.state >> 1) * u128::from(of)) >> 63) as u64;
-        Some(Sample { block: next + chosen, of })
+        let chosen = ((u128::from(self.state >> 1) * u128::from(stands_for)) >> 63) as u64;
+        Some(Sample { block: next + chosen, stands_for })
     }
 
-    /// Runs a block that stands for `of` blocks and keeps what its threads tell; if that is too much, of
+    /// Runs a block that `stands_for` so many blocks and keeps what its threads tell; if that is too much, of
     /// fewer warps.
-    pub(crate) fn block<T>(&mut self, of: u64, threads: u32, run: impl FnOnce() -> T) -> T {
+    pub(crate) fn block<T>(&mut self, stands_for: u64, threads: u32, run: impl FnOnce() -> T) -> T {
         let warps = threads.div_ceil(WARP).clamp(1, WARP);
         let chosen = self.warps(warps);
         let (raw, count) = (self.ranges.as_ptr(), self.ranges.len() as u32);
@@ -287,7 +287,7 @@ impl<'a> Recording<'a> {
         let before = self.events;
         let shared = self.shared_arrays();
         let block = self.counted.min(u32::MAX.into()) as u32;
-        let weight = of as f64 * f64::from(warps) / f64::from(kept.count_ones().max(1));
+        let weight = stands_for as f64 * f64::from(warps) / f64::from(kept.count_ones().max(1));
         for first in (0..threads).step_by(32).filter(|first| kept >> (first / 32) & 1 == 1) {
             let lanes = first..threads.min(first + 32);
             let threads = lanes.map(|thread| self.thread(thread, &shared)).collect();
@@ -321,12 +321,12 @@ impl<'a> Recording<'a> {
         for row in list {
             // SAFETY: a literal of the library.
             let name = unsafe { CStr::from_ptr(row.name) }.to_string_lossy().into_owned();
-            let at = self.shared.iter().position(|other| *other == name).unwrap_or_else(|| {
+            let position = self.shared.iter().position(|other| *other == name).unwrap_or_else(|| {
                 self.shared.push(name);
                 self.spaces.push(Space::Shared);
                 self.shared.len() - 1
             });
-            numbers.push((self.arrays.len() + at) as u16);
+            numbers.push((self.arrays.len() + position) as u16);
         }
         numbers
     }
@@ -354,11 +354,11 @@ impl<'a> Recording<'a> {
 
     fn node(&mut self, context: u32, code: u32) -> u32 {
         let new = self.codes.len() as u32;
-        let at = *self.nodes.entry((context, code)).or_insert(new);
-        if at == new {
+        let index = *self.nodes.entry((context, code)).or_insert(new);
+        if index == new {
             self.codes.push(code);
         }
-        at
+        index
     }
 
     fn thread(&mut self, number: u32, shared: &[u16]) -> Thread {
@@ -388,8 +388,10 @@ impl<'a> Recording<'a> {
             let Some((kind, node)) = kind(event.kind).zip(last) else { continue };
             self.graph.busy(node);
             let array = match event.range {
-                at if at >= SHARED => shared.get(usize::from(at - SHARED)).copied().unwrap_or(u16::MAX),
-                at => at,
+                number if number >= SHARED => {
+                    shared.get(usize::from(number - SHARED)).copied().unwrap_or(u16::MAX)
+                }
+                number => number,
             };
             thread.items.push(Item { code: event.code, kind, size: event.size, array, value: event.value });
         }
@@ -412,12 +414,12 @@ impl<'a> Recording<'a> {
     /// The counts of all blocks.
     pub(crate) fn finish(mut self, kernel: &str, launch: Launch, shared: u32) -> Counts {
         self.replay();
-        let mut all: BTreeMap<SourceLine, Line> = BTreeMap::new();
+        let mut counted_lines: BTreeMap<SourceLine, Line> = BTreeMap::new();
         let Counter { symbols, lines, blocks, program, .. } = &mut *self.counter;
         let mut line_of = |code: u32| -> Option<SourceLine> {
             let place = symbols.place(code)?;
             let text = || lines.get(&place).cloned().unwrap_or_default();
-            all.entry(place.clone()).or_insert_with(|| Line::new(place.clone(), text()));
+            counted_lines.entry(place.clone()).or_insert_with(|| Line::new(place.clone(), text()));
             Some(place)
         };
         let nodes: Vec<_> = self
@@ -436,10 +438,12 @@ impl<'a> Recording<'a> {
         let requests: Vec<_> =
             requests.into_iter().map(|(key, value)| (key, value, line_of(key.0))).collect();
         for (node, code, place, branch) in nodes {
-            if let Some(line) = branch.or_else(|| place.clone()).and_then(|branch| all.get_mut(&branch)) {
+            if let Some(line) =
+                branch.or_else(|| place.clone()).and_then(|branch| counted_lines.get_mut(&branch))
+            {
                 line.splits += node.splits;
             }
-            let Some(line) = place.and_then(|place| all.get_mut(&place)) else { continue };
+            let Some(line) = place.and_then(|place| counted_lines.get_mut(&place)) else { continue };
             line.visits += node.visits;
             line.lanes += node.lanes;
             if let Some(Block { counts, .. }) = blocks.get(&code) {
@@ -455,7 +459,7 @@ impl<'a> Recording<'a> {
             }
         };
         for ((_, array, kind), counted, place) in requests {
-            let Some(line) = place.and_then(|place| all.get_mut(&place)) else { continue };
+            let Some(line) = place.and_then(|place| counted_lines.get_mut(&place)) else { continue };
             match kind {
                 Kind::Barrier => line.barriers += counted.requests,
                 Kind::Exchange => line.exchanges += counted.requests,
@@ -497,7 +501,7 @@ impl<'a> Recording<'a> {
             kept: self.kept.min(launch.threads.iter().product::<u32>().div_ceil(WARP)),
             whole: self.whole,
             twin: has_word(&without_comments(&program.text), "RAYSPIN_EMULATED"),
-            lines: all.into_values().collect(),
+            lines: counted_lines.into_values().collect(),
             touched,
             warps: self.happened.warps,
             waits: self.happened.waits,

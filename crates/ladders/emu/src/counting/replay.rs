@@ -104,12 +104,12 @@ impl Touched {
             self.last.splice(0..0, std::iter::repeat_n(0, more));
             self.first = sector;
         }
-        let at = (sector - self.first) as usize;
-        if at >= self.last.len() {
-            self.last.resize(at + 1, 0);
+        let index = (sector - self.first) as usize;
+        if index >= self.last.len() {
+            self.last.resize(index + 1, 0);
         }
-        self.by_block += if self.last[at] == block { 0.0 } else { weight };
-        self.last[at] = block;
+        self.by_block += if self.last[index] == block { 0.0 } else { weight };
+        self.last[index] = block;
     }
 
     pub(crate) fn count(&self) -> u64 {
@@ -181,11 +181,11 @@ impl Request {
 pub(crate) struct Replay<'a> {
     known: &'a Known<'a>,
     threads: &'a [Thread],
-    at: [usize; 32],
+    positions: [usize; 32],
     happened: &'a mut Happened,
     block: u32,
     weight: f64,
-    found: Vec<u64>,
+    sectors: Vec<u64>,
     waits: u64,
 }
 
@@ -193,10 +193,18 @@ impl<'a> Replay<'a> {
     /// Replays at most 32 threads of a block, and adds what happened.
     pub(crate) fn run(known: &'a Known<'a>, warp: &'a Warp, happened: &'a mut Happened) {
         let Warp { block, weight, ref threads } = *warp;
-        let mut replay =
-            Self { known, threads, at: [0; 32], happened, block, weight, found: Vec::new(), waits: 0 };
-        let all = (0..threads.len()).filter(|&lane| !threads[lane].visits.is_empty());
-        let mask = all.fold(0u32, |mask, lane| mask | 1 << lane);
+        let mut replay = Self {
+            known,
+            threads,
+            positions: [0; 32],
+            happened,
+            block,
+            weight,
+            sectors: Vec::new(),
+            waits: 0,
+        };
+        let present = (0..threads.len()).filter(|&lane| !threads[lane].visits.is_empty());
+        let mask = present.fold(0u32, |mask, lane| mask | 1 << lane);
         for start in replay.groups(mask) {
             replay.together(start.1, END);
         }
@@ -206,7 +214,7 @@ impl<'a> Replay<'a> {
     }
 
     fn next(&self, lane: usize) -> u32 {
-        self.threads[lane].visits.get(self.at[lane]).map_or(END, |visit| visit.node)
+        self.threads[lane].visits.get(self.positions[lane]).map_or(END, |visit| visit.node)
     }
 
     /// The lanes by the block that comes next, those that have ended left out.
@@ -235,7 +243,7 @@ impl<'a> Replay<'a> {
             self.visit(node, mask);
             let alive = mask;
             let groups = self.groups(mask);
-            let going = groups.iter().fold(0, |all, (_, lanes)| all | lanes);
+            let going = groups.iter().fold(0, |mask, (_, lanes)| mask | lanes);
             if groups.len() > 1 || (going != alive && going != 0) {
                 self.happened.nodes[node as usize].splits += self.weight;
             }
@@ -261,11 +269,11 @@ impl<'a> Replay<'a> {
 
     /// What lanes do in a block, and the step to the next.
     fn visit(&mut self, node: u32, mask: u32) {
-        let at = node as usize;
-        if self.happened.nodes.len() <= at {
-            self.happened.nodes.resize(at + 1, Node::default());
+        let index = node as usize;
+        if self.happened.nodes.len() <= index {
+            self.happened.nodes.resize(index + 1, Node::default());
         }
-        let counted = &mut self.happened.nodes[at];
+        let counted = &mut self.happened.nodes[index];
         counted.visits += self.weight;
         counted.lanes += f64::from(mask.count_ones()) * self.weight;
         let mut requests = self.requests(mask);
@@ -284,63 +292,63 @@ impl<'a> Replay<'a> {
         self.happened.shared_waits += if shared { self.weight } else { 0.0 };
         self.waits += u64::from(global);
         for lane in lanes_of(mask) {
-            self.at[lane] += 1;
+            self.positions[lane] += 1;
         }
     }
 
     /// What the lanes do together: for each piece of code its first, second … time in this block.
     fn requests(&self, mask: u32) -> Vec<Request> {
         let first = mask.trailing_zeros() as usize;
-        let items = self.threads[first].items_of(self.at[first]);
+        let items = self.threads[first].items_of(self.positions[first]);
         let alike = lanes_of(mask).all(|lane| {
-            let other = self.threads[lane].items_of(self.at[lane]);
+            let other = self.threads[lane].items_of(self.positions[lane]);
             other.len() == items.len()
                 && other.iter().zip(items).all(|(a, b)| a.code == b.code && a.array == b.array)
         });
         if alike {
             let lanes = |k: usize| {
                 lanes_of(mask)
-                    .map(|lane| (self.threads[lane].items_of(self.at[lane])[k].value, lane as u8))
+                    .map(|lane| (self.threads[lane].items_of(self.positions[lane])[k].value, lane as u8))
                     .collect()
             };
             let whole = |(k, &item)| Request { item, lanes: lanes(k), arrays: Vec::new() };
             return texels(items.iter().enumerate().map(whole).collect());
         }
-        let mut all: Vec<(u32, Request)> = Vec::new();
+        let mut requests: Vec<(u32, Request)> = Vec::new();
         for lane in lanes_of(mask) {
-            let own = self.threads[lane].items_of(self.at[lane]);
+            let own = self.threads[lane].items_of(self.positions[lane]);
             for (k, &item) in own.iter().enumerate() {
                 let time = own[..k].iter().filter(|other| other.code == item.code).count() as u32;
                 let same = |(t, other): &(u32, Request)| {
                     let apart = item.kind == Kind::Texel && other.item.array != item.array;
                     *t == time && other.item.code == item.code && !apart
                 };
-                let at = all.iter().position(same).unwrap_or_else(|| {
-                    all.push((time, Request::new(item)));
-                    all.len() - 1
+                let index = requests.iter().position(same).unwrap_or_else(|| {
+                    requests.push((time, Request::new(item)));
+                    requests.len() - 1
                 });
-                all[at].1.push(item, lane);
+                requests[index].1.push(item, lane);
             }
         }
-        texels(all.into_iter().map(|(_, request)| request).collect())
+        texels(requests.into_iter().map(|(_, request)| request).collect())
     }
 
     /// Members of a vector that one line reads or writes are one access, as a compiler for GPUs makes them.
     fn join(&self, requests: &mut Vec<Request>) {
         let line = |request: &Request| self.known.joins.get(&request.item.code).copied();
-        let mut at = 0;
-        while at < requests.len() {
+        let mut index = 0;
+        while index < requests.len() {
             let mut joined = false;
-            if let Some((own, widths)) =
-                line(&requests[at]).filter(|_| matches!(requests[at].item.kind, Kind::Read | Kind::Write))
+            if let Some((own, widths)) = line(&requests[index])
+                .filter(|_| matches!(requests[index].item.kind, Kind::Read | Kind::Write))
             {
                 for total in [16u64, 8].into_iter().filter(|&total| total & widths != 0) {
-                    if let Some(parts) = self.parts(requests, at, own, total) {
+                    if let Some(parts) = self.parts(requests, index, own, total) {
                         let lead =
-                            parts.iter().copied().min_by_key(|&k| requests[k].lanes[0].0).unwrap_or(at);
-                        requests[at].lanes = requests[lead].lanes.clone();
-                        requests[at].item.size = total as u8;
-                        let mut gone: Vec<usize> = parts.into_iter().filter(|&k| k != at).collect();
+                            parts.iter().copied().min_by_key(|&k| requests[k].lanes[0].0).unwrap_or(index);
+                        requests[index].lanes = requests[lead].lanes.clone();
+                        requests[index].item.size = total as u8;
+                        let mut gone: Vec<usize> = parts.into_iter().filter(|&k| k != index).collect();
                         gone.sort_unstable_by(|a, b| b.cmp(a));
                         gone.into_iter().for_each(|k| drop(requests.remove(k)));
                         joined = true;
@@ -348,13 +356,13 @@ impl<'a> Replay<'a> {
                     }
                 }
             }
-            at += usize::from(!joined);
+            index += usize::from(!joined);
         }
     }
 
-    /// The requests that together with `at` fill aligned pieces of `total` bytes in every lane.
-    fn parts(&self, requests: &[Request], at: usize, line: u32, total: u64) -> Option<Vec<usize>> {
-        let own = &requests[at];
+    /// The requests that together with `index` fill aligned pieces of `total` bytes in every lane.
+    fn parts(&self, requests: &[Request], index: usize, line: u32, total: u64) -> Option<Vec<usize>> {
+        let own = &requests[index];
         let size = u64::from(own.item.size);
         if size >= total || size < 4 || !own.arrays.is_empty() {
             return None;
@@ -379,7 +387,7 @@ impl<'a> Replay<'a> {
                         .zip(&own.lanes)
                         .all(|((a, l), (b, m))| l == m && *a + inside == b + place)
             };
-            parts.push((at..requests.len()).find(|&k| fits(&requests[k]))?);
+            parts.push((index..requests.len()).find(|&k| fits(&requests[k]))?);
         }
         Some(parts)
     }
@@ -418,38 +426,38 @@ impl<'a> Replay<'a> {
                 counted.least += weight;
             }
             Some(Space::Global | Space::Texture) | None => {
-                sectors(lanes, size, &mut self.found);
-                counted.sectors += times(self.found.len() as u64);
+                sectors(lanes, size, &mut self.sectors);
+                counted.sectors += times(self.sectors.len() as u64);
                 let mut row = None;
-                for sector in &self.found {
+                for sector in &self.sectors {
                     let own = sector / ROW;
                     counted.rows += times(u64::from(row.replace(own) != Some(own)));
                 }
                 let touched = self.happened.touched.entry(array).or_default();
-                self.found.iter().for_each(|&sector| touched.insert(sector, self.block, weight));
+                self.sectors.iter().for_each(|&sector| touched.insert(sector, self.block, weight));
             }
         }
     }
 }
 
 /// The texels of one call are one request.
-fn texels(mut all: Vec<Request>) -> Vec<Request> {
-    let mut at = 0;
-    while at < all.len() {
-        if all[at].item.kind == Kind::Texel
-            && let Some(first) = all[..at].iter().position(|other| {
+fn texels(mut requests: Vec<Request>) -> Vec<Request> {
+    let mut index = 0;
+    while index < requests.len() {
+        if requests[index].item.kind == Kind::Texel
+            && let Some(first) = requests[..index].iter().position(|other| {
                 other.item.kind == Kind::Texel
-                    && other.item.code == all[at].item.code
-                    && other.item.array == all[at].item.array
+                    && other.item.code == requests[index].item.code
+                    && other.item.array == requests[index].item.array
             })
         {
-            let lanes = all.remove(at).lanes;
-            all[first].lanes.extend(lanes);
+            let lanes = requests.remove(index).lanes;
+            requests[first].lanes.extend(lanes);
         } else {
-            at += 1;
+            index += 1;
         }
     }
-    all
+    requests
 }
 
 fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {

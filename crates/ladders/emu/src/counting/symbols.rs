@@ -80,7 +80,7 @@ impl Symbols {
 
 /// The lines of a program's text, by the names and numbers that its line directives give them.
 pub(crate) fn lines(text: &str) -> HashMap<SourceLine, String> {
-    let mut all = HashMap::new();
+    let mut lines = HashMap::new();
     let (mut file, mut number) = (String::new(), 1);
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("#line ") {
@@ -92,10 +92,10 @@ pub(crate) fn lines(text: &str) -> HashMap<SourceLine, String> {
             }
             continue;
         }
-        all.insert(SourceLine { file: file.clone(), line: number }, line.trim().to_owned());
+        lines.insert(SourceLine { file: file.clone(), line: number }, line.trim().to_owned());
         number += 1;
     }
-    all
+    lines
 }
 
 #[cfg(test)]
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn lines_follow_their_directives() {
-        let all = lines("#line 1 \"a.cuh\"\none\ntwo\n#line 1 \"cuda/b.cu\"\n  three\n");
-        let at = |file: &str, line| all[&SourceLine { file: file.to_owned(), line }].as_str();
-        assert_eq!([at("a.cuh", 1), at("a.cuh", 2), at("b.cu", 1)], ["one", "two", "three"]);
+        let lines = lines("#line 1 \"a.cuh\"\none\ntwo\n#line 1 \"cuda/b.cu\"\n  three\n");
+        let text = |file: &str, line| lines[&SourceLine { file: file.to_owned(), line }].as_str();
+        assert_eq!([text("a.cuh", 1), text("a.cuh", 2), text("b.cu", 1)], ["one", "two", "three"]);
     }
 }

@@ -30,13 +30,13 @@ struct Entry {
     bytes: u64,
     /// As the program says; 0 where it does not.
     align: u64,
-    of: Option<UnitOffset>,
+    inner: Option<UnitOffset>,
     members: Vec<(String, Option<UnitOffset>)>,
 }
 
 impl Types {
     pub(crate) fn of(dwarf: &Dwarf<Bytes>) -> gimli::Result<Self> {
-        let mut all = Self::default();
+        let mut types = Self::default();
         let mut headers = dwarf.units();
         while let Some(header) = headers.next()? {
             let unit = dwarf.unit(header)?;
@@ -48,8 +48,8 @@ impl Types {
                 let depth = die.depth();
                 around.retain(|(own, _)| *own < depth);
                 let number = |name| die.attr_value(name).and_then(|value| value.udata_value()).unwrap_or(0);
-                let of = match die.attr_value(constants::DW_AT_type) {
-                    Some(AttributeValue::UnitRef(at)) => Some(at),
+                let inner = match die.attr_value(constants::DW_AT_type) {
+                    Some(AttributeValue::UnitRef(offset)) => Some(offset),
                     _ => None,
                 };
                 let name = match die.attr_value(constants::DW_AT_name) {
@@ -58,8 +58,8 @@ impl Types {
                 };
                 if [constants::DW_TAG_member, constants::DW_TAG_inheritance].contains(&die.tag()) {
                     let parent = around.last().filter(|(own, _)| own + 1 == depth);
-                    if let Some(owner) = parent.and_then(|(_, at)| entries.get_mut(at)) {
-                        owner.members.push((name, of));
+                    if let Some(owner) = parent.and_then(|(_, offset)| entries.get_mut(offset)) {
+                        owner.members.push((name, inner));
                     }
                     continue;
                 }
@@ -67,29 +67,29 @@ impl Types {
                     tag: die.tag().0,
                     bytes: number(constants::DW_AT_byte_size),
                     align: number(constants::DW_AT_alignment),
-                    of,
+                    inner,
                     members: Vec::new(),
                 };
                 around.push((depth, die.offset()));
                 entries.insert(die.offset(), entry);
             }
             for entry in entries.values().filter(|entry| is_structure(entry.tag) && entry.bytes > 0) {
-                all.structures.push(Structure {
+                types.structures.push(Structure {
                     bytes: entry.bytes,
                     align: alignment(&entries, entry, 0),
                     members: entry.members.iter().map(|(name, _)| name.clone()).collect(),
                 });
             }
         }
-        Ok(all)
+        Ok(types)
     }
 
     /// How structures of each size are aligned; 0 where there is none. Of 16 bytes the largest alignment that
     /// one of them has, otherwise the smallest.
     pub(crate) fn alignments(&self) -> [u8; SIZES] {
-        let mut all = [0; SIZES];
+        let mut alignments = [0; SIZES];
         for Structure { bytes, align, .. } in &self.structures {
-            let Some(own) = all.get_mut(*bytes as usize) else { continue };
+            let Some(own) = alignments.get_mut(*bytes as usize) else { continue };
             let align = (*align).min(16) as u8;
             *own = match (*own, *bytes) {
                 (0, _) => align,
@@ -97,15 +97,15 @@ impl Types {
                 (other, _) => align.min(other),
             };
         }
-        all
+        alignments
     }
 
     /// Whether accesses to these members of one thing are one of `width` bytes where they fill these: where
     /// all structures with such members and sizes are aligned so.
     pub(crate) fn joined(&self, members: &[&str], width: u64) -> bool {
         let has = |s: &&Structure| members.iter().all(|name| s.members.iter().any(|own| own == name));
-        let mut all = self.structures.iter().filter(has).filter(|s| s.bytes % width == 0).peekable();
-        all.peek().is_some() && all.all(|s| s.align >= width)
+        let mut structures = self.structures.iter().filter(has).filter(|s| s.bytes % width == 0).peekable();
+        structures.peek().is_some() && structures.all(|s| s.align >= width)
     }
 }
 
@@ -116,20 +116,20 @@ fn is_structure(tag: u16) -> bool {
 }
 
 fn alignment(entries: &BTreeMap<UnitOffset, Entry>, entry: &Entry, depth: u32) -> u64 {
-    let of = |at: &Option<UnitOffset>| match at.and_then(|at| entries.get(&at)) {
+    let aligned = |offset: &Option<UnitOffset>| match offset.and_then(|offset| entries.get(&offset)) {
         // No type lies this deep in others; a damaged file may have circles.
-        Some(inner) if depth < 40 => alignment(entries, inner, depth + 1),
+        Some(other) if depth < 40 => alignment(entries, other, depth + 1),
         _ => 1,
     };
     if entry.align > 0 {
         return entry.align;
     }
     if is_structure(entry.tag) {
-        return entry.members.iter().map(|(_, at)| of(at)).max().unwrap_or(1);
+        return entry.members.iter().map(|(_, offset)| aligned(offset)).max().unwrap_or(1);
     }
     // Pointers have a size of their own.
-    if entry.of.is_some() && entry.bytes == 0 {
-        return of(&entry.of);
+    if entry.inner.is_some() && entry.bytes == 0 {
+        return aligned(&entry.inner);
     }
     entry.bytes.clamp(1, 16)
 }

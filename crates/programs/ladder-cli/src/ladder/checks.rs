@@ -60,8 +60,8 @@ pub(super) fn first_difference(session: &mut dyn Session, variant: usize) -> Opt
         .variants()
         .iter()
         .enumerate()
-        .filter(|(at, v)| *at != variant && runs(v))
-        .map(|(at, v)| (at, v.space.default_config(), v.tolerance))
+        .filter(|(index, v)| *index != variant && runs(v))
+        .map(|(index, v)| (index, v.space.default_config(), v.tolerance))
         .collect();
     for (other, config, tolerance) in others {
         if !session.verify(other, &config).is_ok_and(|error| error <= tolerance) {
@@ -77,34 +77,37 @@ pub(super) fn first_difference(session: &mut dyn Session, variant: usize) -> Opt
 }
 
 fn different(found: &dyn Any, expected: &dyn Any, tolerance: f64) -> Option<String> {
-    fn of<T: PartialEq + Display + 'static>(
+    fn differ<T: PartialEq + Display + 'static>(
         found: &dyn Any,
         expected: &dyn Any,
         alike: impl Fn(&[T], usize, &T) -> bool,
     ) -> Option<String> {
         let (found, expected): (&Vec<T>, &Vec<T>) = (found.downcast_ref()?, expected.downcast_ref()?);
-        let at = (0..found.len().min(expected.len())).find(|&at| !alike(expected, at, &found[at]))?;
-        Some(format!("output[{at}] is {}, expected {}", found[at], expected[at]))
+        let index =
+            (0..found.len().min(expected.len())).find(|&index| !alike(expected, index, &found[index]))?;
+        Some(format!("output[{index}] is {}, expected {}", found[index], expected[index]))
     }
     /// Floating-point numbers may be off by ten times the tolerance of the largest.
     fn near(expected: f64, found: f64, largest: f64, tolerance: f64) -> bool {
         (found - expected).abs() <= 10.0 * tolerance * largest || found == expected
     }
-    fn exact<T: PartialEq>(expected: &[T], at: usize, found: &T) -> bool {
-        expected[at] == *found
+    fn exact<T: PartialEq>(expected: &[T], index: usize, found: &T) -> bool {
+        expected[index] == *found
     }
     let largest = match (expected.downcast_ref::<Vec<f32>>(), expected.downcast_ref::<Vec<f64>>()) {
-        (Some(all), _) => all.iter().fold(0.0, |most: f64, v| most.max(f64::from(v.abs()))),
-        (_, Some(all)) => all.iter().fold(0.0, |most: f64, v| most.max(v.abs())),
+        (Some(values), _) => values.iter().fold(0.0, |most: f64, v| most.max(f64::from(v.abs()))),
+        (_, Some(values)) => values.iter().fold(0.0, |most: f64, v| most.max(v.abs())),
         _ => 0.0,
     };
-    None.or_else(|| of::<f32>(found, expected, |e, at, &f| near(e[at].into(), f.into(), largest, tolerance)))
-        .or_else(|| of::<f64>(found, expected, |e, at, &f| near(e[at], f, largest, tolerance)))
-        .or_else(|| of::<u8>(found, expected, exact))
-        .or_else(|| of::<u16>(found, expected, exact))
-        .or_else(|| of::<u32>(found, expected, exact))
-        .or_else(|| of::<i32>(found, expected, exact))
-        .or_else(|| of::<u64>(found, expected, exact))
+    None.or_else(|| {
+        differ::<f32>(found, expected, |e, index, &f| near(e[index].into(), f.into(), largest, tolerance))
+    })
+    .or_else(|| differ::<f64>(found, expected, |e, index, &f| near(e[index], f, largest, tolerance)))
+    .or_else(|| differ::<u8>(found, expected, exact))
+    .or_else(|| differ::<u16>(found, expected, exact))
+    .or_else(|| differ::<u32>(found, expected, exact))
+    .or_else(|| differ::<i32>(found, expected, exact))
+    .or_else(|| differ::<u64>(found, expected, exact))
 }
 
 /// What came of a variant.
@@ -129,13 +132,13 @@ impl Checked {
             1 => Some(format!("1 {one}")),
             _ => Some(format!("{count} {many}")),
         };
-        let all = [
+        let parts = [
             one(count(&[Wrong::Race]), "race", "races"),
             one(count(&[Wrong::Outside, Wrong::Unwritten]), "memory error", "memory errors"),
             one(count(&[Wrong::SameValues, Wrong::TooLarge]), "note", "notes"),
         ];
-        let all: Vec<_> = all.into_iter().flatten().collect();
-        if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
     }
 }
 
@@ -151,7 +154,7 @@ pub(super) fn run(context: &Context, args: &RunArgs, plans: &[Emulation<'_>]) ->
     let kept = CompileCache::new()?;
     let checker = Checker::new(context.device.host(), &kept)?;
     let tables = !args.json.as_deref().is_some_and(is_stdout);
-    let mut all = Vec::new();
+    let mut problems = Vec::new();
     let ran = stoppable(|| -> Result<()> {
         for emulation in plans {
             if STOP.load(Ordering::SeqCst) {
@@ -164,21 +167,21 @@ pub(super) fn run(context: &Context, args: &RunArgs, plans: &[Emulation<'_>]) ->
                     checked.faults.iter().for_each(|fault| say!("{}: {fault}", checked.variant));
                 }
             }
-            all.push(found);
+            problems.push(found);
         }
         Ok(())
     });
     if let Some(file) = &args.json {
-        write(file, &json(&all)?)?;
+        write(file, &json(&problems)?)?;
     }
     ran?;
     if STOP.load(Ordering::SeqCst) {
         return Err(Error::Interrupted.into());
     }
-    if let Some(first) = all.first().filter(|_| tables) {
+    if let Some(first) = problems.first().filter(|_| tables) {
         files::print(&args.width.legend([&table(first)]))?;
     }
-    let wrong: Vec<_> = all
+    let wrong: Vec<_> = problems
         .iter()
         .flat_map(|found| found.variants.iter().map(move |checked| (found.ladder, checked)))
         .filter(|(_, checked)| checked.is_wrong())
@@ -198,12 +201,12 @@ fn problem(context: &Context, args: &RunArgs, checker: &Checker, emulation: &Emu
         .iter()
         .enumerate()
         .filter(|(_, v)| v.backend == BackendKind::Cuda && names.contains(&v.name))
-        .map(|(at, v)| (at, v.name, v.tolerance, v.refuses.clone()))
+        .map(|(index, v)| (index, v.name, v.tolerance, v.refuses.clone()))
         .collect();
     let (stage, began) = (format!("{}: checks", ladder.about().name), Instant::now());
     context.console.begin(&stage, chosen.len());
     let mut variants = Vec::new();
-    for (at, variant, tolerance, refuses) in chosen {
+    for (index, variant, tolerance, refuses) in chosen {
         if STOP.load(Ordering::SeqCst) {
             break;
         }
@@ -212,7 +215,7 @@ fn problem(context: &Context, args: &RunArgs, checker: &Checker, emulation: &Emu
         if let Some(why) = refuses {
             checked.why = Some(format!("not run: {why}"));
         } else {
-            let (error, faults) = checker.run(session.as_mut(), at);
+            let (error, faults) = checker.run(session.as_mut(), index);
             checked.faults = faults;
             match error {
                 // Not `error > tolerance`: NaN is wrong too.
@@ -257,7 +260,7 @@ fn table(found: &Found) -> Table {
     table
 }
 
-fn json(all: &[Found]) -> Result<String> {
+fn json(problems: &[Found]) -> Result<String> {
     let access = |access: &Access| {
         value!({
             "file": access.place.as_ref().map(|place| &place.file),
@@ -280,7 +283,7 @@ fn json(all: &[Found]) -> Result<String> {
             "other": fault.other.as_ref().map(access),
         })
     };
-    let ladders: Vec<Value> = all
+    let ladders: Vec<Value> = problems
         .iter()
         .map(|found| {
             value!({
@@ -327,8 +330,8 @@ mod tests {
             println!("passed over: {error}");
             return;
         }
-        let all = Ladders::new(crate::ladders());
-        let plans: Vec<_> = all
+        let ladders = Ladders::new(crate::ladders());
+        let plans: Vec<_> = ladders
             .all()
             .into_iter()
             .flat_map(|ladder| emulate::plan(ladder, None, None, &[]).unwrap())

@@ -21,8 +21,8 @@ struct Waste<'a> {
 
 /// What to change first in a variant, in a sentence.
 pub(super) fn first(gpu: &Gpu, counted: &Counted) -> Option<String> {
-    let all = counted.kernels.iter().flat_map(|kernel| wastes(gpu, &kernel.counts));
-    let most = all.max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+    let wasted = counted.kernels.iter().flat_map(|kernel| wastes(gpu, &kernel.counts));
+    let most = wasted.max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
     let time = counted.seconds().unwrap_or(0.0);
     let name = &counted.name;
     if most.seconds < LITTLE * time || most.seconds <= 0.0 {
@@ -36,7 +36,7 @@ pub(super) fn first(gpu: &Gpu, counted: &Counted) -> Option<String> {
 fn wastes<'a>(gpu: &Gpu, counts: &'a Counts) -> Vec<Waste<'a>> {
     let busy = gpu.multiprocessors.min(counts.blocks().max(1) as f64);
     let cycles = |cycles: f64| cycles / busy / gpu.clock;
-    let mut all = Vec::new();
+    let mut wastes = Vec::new();
     for line in &counts.lines {
         for access in &line.accesses {
             let (seconds, words) = match (access.space, access.kind) {
@@ -87,16 +87,16 @@ fn wastes<'a>(gpu: &Gpu, counts: &'a Counts) -> Vec<Waste<'a>> {
                 ),
                 (Space::Texture, _) => continue,
             };
-            all.push(Waste { line, seconds, words });
+            wastes.push(Waste { line, seconds, words });
         }
         if line.visits > 0.0 {
             let active = line.lanes / line.visits / WARP;
             let idle = line.work.total() * (1.0 - active) / 4.0;
             let words = format!("{} of 32 lanes are active", number::significant(active * WARP, 2));
-            all.push(Waste { line, seconds: cycles(idle), words });
+            wastes.push(Waste { line, seconds: cycles(idle), words });
         }
     }
-    all
+    wastes
 }
 
 /// An access of a variant with its line.
@@ -137,17 +137,17 @@ pub(super) fn table(found: &Found) -> Option<Table> {
     let (before, after) = (rows(a), rows(b));
     let mut used = vec![false; after.len()];
     let place = |row: &Row<'_>| format!("{}:{}", row.line.place.file, row.line.place.line);
-    let mut all = Vec::new();
+    let mut pairs = Vec::new();
     for row in &before {
         let key = |row: &Row<'_>| (row.access.array.clone(), row.access.kind, row.access.space);
-        let at = (0..after.len()).find(|&at| !used[at] && key(&after[at]) == key(row));
-        if let Some(at) = at {
-            used[at] = true;
+        let index = (0..after.len()).find(|&index| !used[index] && key(&after[index]) == key(row));
+        if let Some(index) = index {
+            used[index] = true;
         }
-        all.push((Some(row), at.map(|at| &after[at])));
+        pairs.push((Some(row), index.map(|index| &after[index])));
     }
-    all.extend(after.iter().zip(&used).filter(|(_, used)| !**used).map(|(row, _)| (None, Some(row))));
-    for (one, other) in all {
+    pairs.extend(after.iter().zip(&used).filter(|(_, used)| !**used).map(|(row, _)| (None, Some(row))));
+    for (one, other) in pairs {
         let Some(named) = one.or(other) else { continue };
         let ratio = one.zip(other).map(|(one, other)| cost(other.access) / cost(one.access));
         let cells: Vec<Cell> = vec![

@@ -31,8 +31,8 @@ pub(super) fn run(context: &Context, plans: &[Emulation<'_>], file: &Path) -> Re
         })?;
         let Some(mut session) = opened else { continue };
         let mut variants = Vec::new();
-        let all: Vec<_> = session.variants().iter().cloned().enumerate().collect();
-        for (at, variant) in all {
+        let listed: Vec<_> = session.variants().iter().cloned().enumerate().collect();
+        for (index, variant) in listed {
             if variant.backend != BackendKind::Cuda
                 || variant.refuses.is_some()
                 || !names.contains(&variant.name)
@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, plans: &[Emulation<'_>], file: &Path) -> Re
             }
             let config = variant.space.default_config();
             let mut once = || {
-                let launched = cuda.launches(|| session.run(at, &config, 0))?;
+                let launched = cuda.launches(|| session.run(index, &config, 0))?;
                 device.synchronize()?;
                 Ok::<_, rayspin::core::Error>(launched)
             };

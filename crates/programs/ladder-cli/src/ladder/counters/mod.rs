@@ -83,8 +83,8 @@ impl Counted {
 
     /// What limits the kernel that takes longest.
     fn limit(&self) -> Option<predict::Limit> {
-        let all = self.kernels.iter().filter_map(|kernel| kernel.prediction.as_ref());
-        all.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|prediction| prediction.limit)
+        let predictions = self.kernels.iter().filter_map(|kernel| kernel.prediction.as_ref());
+        predictions.max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map(|prediction| prediction.limit)
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters, line: &
     let device = Device::with_driver(emulator.clone(), context.device.host());
     let mut counter = Counter { context, args, gpu, emulator, device, own, compiled: Vec::new() };
     let tables = !outputs.iter().any(|(path, _)| is_stdout(path));
-    let (mut all, mut failed, mut printed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ladders, mut failed, mut printed) = (Vec::new(), Vec::new(), Vec::new());
     let ran = stoppable(|| -> Result<()> {
         for emulation in &plans {
             if STOP.load(Ordering::SeqCst) {
@@ -167,12 +167,12 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters, line: &
             if tables {
                 printed.extend(show::print(&found, args)?);
             }
-            all.push(found);
+            ladders.push(found);
         }
         Ok(())
     });
     for (path, _) in outputs {
-        write(path, &show::json(&all)?)?;
+        write(path, &show::json(&ladders)?)?;
     }
     ran?;
     if STOP.load(Ordering::SeqCst) {
@@ -198,8 +198,8 @@ fn problems<'a>(
     size: Option<&'a [usize]>,
 ) -> Result<Vec<Emulation<'a>>> {
     // A kernel of the user's own stands beside the variants that the user names.
-    let all = args.variant.is_empty() && args.own.is_none();
-    let wanted = |name: &str| all || args.variant.iter().any(|other| other == name);
+    let takes_all = args.variant.is_empty() && args.own.is_none();
+    let wanted = |name: &str| takes_all || args.variant.iter().any(|other| other == name);
     let plan = |which| -> Result<Vec<Emulation<'a>>> {
         let variants = ladder.outline(which)?.variants;
         let cuda = variants.iter().filter(|v| v.backend == BackendKind::Cuda && wanted(v.name));
@@ -214,8 +214,8 @@ fn problems<'a>(
     if args.own.is_some() {
         return plan(emulate::which(ladder, args.case.as_deref(), size)?);
     }
-    let all = emulate::plan(ladder, args.case.as_deref(), size, &args.variant)?;
-    Ok(all.into_iter().filter(|emulation| !emulation.names.is_empty()).collect())
+    let plans = emulate::plan(ladder, args.case.as_deref(), size, &args.variant)?;
+    Ok(plans.into_iter().filter(|emulation| !emulation.names.is_empty()).collect())
 }
 
 /// Kernels of programs as NVRTC compiled them, or nothing.
@@ -249,7 +249,7 @@ impl Counter<'_> {
             .iter()
             .enumerate()
             .filter(|(_, v)| v.backend == BackendKind::Cuda && wanted(v.name))
-            .map(|(at, v)| (at, v.name, v.space.default_config(), v.refuses.clone()))
+            .map(|(index, v)| (index, v.name, v.space.default_config(), v.refuses.clone()))
             .collect();
         self.context.console.begin(&stage, variants.len());
         let mut found = Found {
@@ -259,7 +259,7 @@ impl Counter<'_> {
             gpu: self.gpu,
             variants: Vec::new(),
         };
-        for (at, variant, config, refuses) in variants {
+        for (index, variant, config, refuses) in variants {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
@@ -271,7 +271,7 @@ impl Counter<'_> {
                 why: refuses.map(|why| format!("not run: {why}")),
             };
             if counted.why.is_none() {
-                match self.count(session.as_mut(), at, &config) {
+                match self.count(session.as_mut(), index, &config) {
                     Ok(kernels) => counted.kernels = kernels,
                     Err(Error::Interrupted) => break,
                     Err(error) => {
@@ -290,7 +290,7 @@ impl Counter<'_> {
     fn count(
         &mut self,
         session: &mut dyn Session,
-        at: usize,
+        variant: usize,
         config: &rayspin::tune::Config,
     ) -> rayspin::core::Result<Vec<Kernel>> {
         let Backend::Cuda(cuda) = self.device.backend() else { return Ok(Vec::new()) };
@@ -298,13 +298,13 @@ impl Counter<'_> {
         if !self.args.sampled {
             // The first run makes tables and plans.
             self.emulator.count(false);
-            launched = cuda.launches(|| session.run(at, config, 0))?;
+            launched = cuda.launches(|| session.run(variant, config, 0))?;
             self.device.synchronize()?;
         }
         self.emulator.take_counts();
         self.emulator.count_only(self.args.sampled);
         self.emulator.count(true);
-        let counted = cuda.launches(|| session.run(at, config, 0)).and_then(|more| {
+        let counted = cuda.launches(|| session.run(variant, config, 0)).and_then(|more| {
             launched.extend(more);
             self.device.synchronize()
         });
@@ -330,13 +330,13 @@ impl Counter<'_> {
             return None;
         }
         let known = self.compiled.iter().position(|(other, _)| other == program);
-        let at = known.unwrap_or_else(|| {
+        let position = known.unwrap_or_else(|| {
             let compiled = cuda::compile(program, &cuda::architecture(self.gpu.capability), true);
             let usages = compiled.map(|compiled| cuda::usages(&compiled.log)).unwrap_or_default();
             self.compiled.push((program.clone(), usages));
             self.compiled.len() - 1
         });
-        let usage = self.compiled[at].1.iter().find(|usage| usage.kernel == kernel)?;
+        let usage = self.compiled[position].1.iter().find(|usage| usage.kernel == kernel)?;
         Some(Takes {
             registers: usage.registers,
             local: usage.stack,

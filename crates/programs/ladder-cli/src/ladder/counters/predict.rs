@@ -137,12 +137,12 @@ fn bytes(gpu: &Gpu, counts: &Counts, resident: f64) -> (f64, f64) {
     let (mut memory, mut cache) = (0.0, 0.0);
     for touched in &counts.touched {
         let own = |a: &&Access| a.array == touched.array && a.space == touched.space;
-        let of = |kind: fn(Kind) -> bool| -> f64 {
+        let bytes_of = |kind: fn(Kind) -> bool| -> f64 {
             let accesses = counts.lines.iter().flat_map(|line| &line.accesses).filter(own);
             accesses.filter(|a| kind(a.kind)).map(|a| a.sectors).sum::<f64>() * SECTOR
         };
-        let loads = of(|kind| matches!(kind, Kind::Read | Kind::Texel));
-        let stores = of(|kind| matches!(kind, Kind::Write | Kind::Atomic));
+        let loads = bytes_of(|kind| matches!(kind, Kind::Read | Kind::Texel));
+        let stores = bytes_of(|kind| matches!(kind, Kind::Write | Kind::Atomic));
         let of_blocks = touched.by_block * SECTOR;
         // What no block shares with another, at most the whole array.
         let whole = (touched.bytes as f64).min(of_blocks);

@@ -39,9 +39,9 @@ pub(super) fn print(found: &Found, args: &Counters) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// Over accesses of all kernels: what `of` says of those that `wanted` wants.
-fn sum(counted: &Counted, of: fn(&Access) -> f64, wanted: impl Fn(&Access) -> bool + Copy) -> f64 {
-    counted.kernels.iter().map(|kernel| kernel.counts.sum(of, wanted)).sum()
+/// Over accesses of all kernels: what `value` says of those that `wanted` wants.
+fn sum(counted: &Counted, value: fn(&Access) -> f64, wanted: impl Fn(&Access) -> bool + Copy) -> f64 {
+    counted.kernels.iter().map(|kernel| kernel.counts.sum(value, wanted)).sum()
 }
 
 fn ratio(above: f64, below: f64) -> Option<f64> {
@@ -257,11 +257,11 @@ fn notes(found: &Found) -> Vec<String> {
 }
 
 /// Everything.
-pub(super) fn json(all: &[Found]) -> Result<String> {
+pub(super) fn json(ladders: &[Found]) -> Result<String> {
     let document = value!({
         "program": "rayspin-ladder counters",
         "version": env!("CARGO_PKG_VERSION"),
-        "ladders": all.iter().map(ladder).collect::<Vec<_>>(),
+        "ladders": ladders.iter().map(ladder).collect::<Vec<_>>(),
     });
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }

@@ -137,7 +137,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::new(SCAN, "order", Kind::Text, "What each axis of an array counts, such as x,y,slice,coil [default: the format's own]")
         .remedies(&[
             (
-                &["order", "axes of the array", "axes of the k-space", "axes of the samples"],
+                &["order", "axes of the array", "axes of the k-space"],
                 "`--order` names each axis, such as coil,z,y,x or readout,spoke,coil",
             ),
         ])
