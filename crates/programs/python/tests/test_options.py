@@ -26,13 +26,14 @@ INSTEAD = {
     "record": "Reconstruction.record",
     "no-record": "Reconstruction.record",
     "keep-identity": "Scan.save(keep_identity=True)",
+    "bids": "names of files are the caller's: Reconstruction.volumes",
     "gpu-memory": "arrays of the caller share the GPU",
     "threads": "set_threads",
     "quiet": "progress=False",
     "help": "help",
     "version": "__version__",
 }
-RENAMED = {"lambda": "lambda_", "slice": "slices", "repetition": "repetitions", "contrast": "contrasts", "cardiac_phase": "cardiac_phases", "set": "sets", "frames": "windows", "epsilon": "nufft_tolerance"}
+RENAMED = {"lambda": "lambda_", "slice": "slices", "repetition": "repetitions", "contrast": "contrasts", "cardiac-phase": "cardiac_phases", "set": "sets", "frames": "windows", "epsilon": "nufft_tolerance"}
 RENAMED |= {"traj": "trajectory", "traj-units": "trajectory_units", "traj-fov": "trajectory_fov", "traj-weights": "trajectory_weights"}
 RENAMED |= {"echo-times": "echo_times_ms", "no-prewhiten": "prewhiten", "fov": "fov_mm", "dwell": "dwell_us"}
 OF_CT = {"view": "views", "row": "rows", "column": "columns", "flat": "flats", "dark": "darks", "voxel": "voxel_mm", "centre": "centre_mm"}

@@ -307,7 +307,7 @@ def test_contrasts_and_cardiac_phases_are_volumes(several, tmp_path):
     array = np.einsum("cyx,pe->pecyx", kspace, factors).astype(np.complex64)
     array.tofile(tmp_path / "k.cfl")
     (tmp_path / "k.hdr").write_text("# Dimensions\n" + " ".join(map(str, dims + [1] * 4)) + "\n")
-    scan = rayspin.read_scan(tmp_path / "k.cfl")
+    scan = tmp_path / "k.cfl"
     one = rayspin.recon(scan, "cartesian", device="cpu", contrasts=0, cardiac_phases=0)
     found = rayspin.recon(scan, "cartesian", device="cpu")
     assert found.image.shape == (6, 1, 20, 24) and one.image.shape == (1, 20, 24)
