@@ -19,7 +19,7 @@ const AFTER_PART: [&str; 5] = ["proc", "hemi", "space", "split", "recording"];
 pub struct BidsFile {
     /// Its name.
     pub path: PathBuf,
-    /// The numbers of its volumes among those of the image.
+    /// Its volumes, numbered as the image has them.
     pub volumes: Vec<usize>,
     /// The contrast of its volumes, where they have one.
     pub contrast: u16,
@@ -153,7 +153,7 @@ pub struct Sidecar {
     /// Time from one volume to the next where they follow each other in time, else the sequence's TR.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition_time: Option<f64>,
-    /// The sequence's TR, where `repetition_time` is that of the volumes.
+    /// The sequence's TR, where `repetition_time` is the time between volumes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition_time_excitation: Option<f64>,
     /// Inversion time, where the sequence has one.

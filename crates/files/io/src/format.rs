@@ -107,7 +107,7 @@ pub struct Format {
     pub samples: fn() -> Vec<Sample>,
 }
 
-/// How the files of a format are told among the files of another.
+/// What tells the files of a format from files of another format that begin alike.
 pub(crate) struct Inside {
     /// The name of the other format.
     pub(crate) of: &'static str,

@@ -1,4 +1,4 @@
-//! Data sets of an HDF5 file as arrays without a header: those of h5py, h5write and MATLAB 7.3.
+//! Data sets of an HDF5 file as arrays without a header, as h5py, h5write and MATLAB 7.3 write them.
 //!
 //! MATLAB stores an array with its axes reversed, and says in `MATLAB_class` what it is. A struct is a group.
 //! Cells are references to what lies in `#refs#`.
@@ -287,7 +287,7 @@ fn pairs(path: &Path, data: &Dataset, chosen: &Entry) -> Result<Vec<C32>> {
         TypeDescriptor::Compound(pair) => pair.fields.iter().any(|field| field.name == part),
         _ => false,
     };
-    // HDF5 makes infinite numbers of those that are too large; they are told apart in double precision.
+    // HDF5 turns numbers that are too large into infinity. Double precision tells the two apart.
     let wide = chosen.element == Some(Element::C64);
     let values: Vec<C32> = match (has("real"), has("r"), wide) {
         (true, _, false) => {

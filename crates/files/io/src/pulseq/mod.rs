@@ -5,7 +5,7 @@
 //! ```
 //!
 //! G is the gradient in Hz/m, and k is in cycles/m. Sample i of a readout is taken at (i + ½) dwell after its
-//! delay. Before version 1.5 files do not state what a pulse is for: a flip angle up to 90° excites, a larger
+//! delay. Before version 1.5 files do not state the use of a pulse: a flip angle up to 90° excites, a larger
 //! one refocuses. Inversion and saturation come before an excitation, so that they do not count.
 //!
 //! K. J. Layton et al., *Pulseq: a rapid and hardware-independent pulse sequence prototyping framework*, Magn

@@ -1,4 +1,4 @@
-//! Compressed shapes: differences of neighbours, of which equal ones are counted.
+//! Compressed shapes: differences of neighbours. Equal differences in a row are counted.
 
 use super::parse::{MOST, Version};
 

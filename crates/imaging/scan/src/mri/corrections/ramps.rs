@@ -36,7 +36,7 @@ use crate::mri::raw::{Encoding, Flags, RampShape, Ramps, is_known, note};
 /// The variance of noise that is reckoned with, as a part of the samples' own. Over objects that fill the
 /// image, errors are smallest from 1e-4 to 1e-3.
 const NOISE: f64 = 1e-3;
-/// Fields of view off the centre from which on the phase of the receiver's frequency is told.
+/// Distance from the centre, in fields of view, from which on a note tells of the receiver's phase.
 const OFF_CENTRE: f64 = 0.02;
 /// Samples of a readout at most: the matrix of all pairs of them is factored.
 const MOST: usize = 2048;

@@ -38,7 +38,7 @@ impl Label {
         Self { encoding, contrast, phase, set, repetition, slice }
     }
 
-    /// The volume that the image is a slice of, as the label of its slice 0.
+    /// The volume of this image: the label of its slice 0.
     pub fn volume(&self) -> Self {
         Self { slice: 0, ..*self }
     }
