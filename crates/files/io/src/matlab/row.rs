@@ -66,7 +66,7 @@ pub(crate) fn image(path: &Path, name: Option<&str>) -> Result<ImageRead> {
     })
 }
 
-/// The axes in C order, without those of 1 beyond the first three.
+/// The axes in reverse, as C order has them.
 fn reversed<T: Clone>(array: ArrayD<T>) -> ArrayD<T> {
     array.reversed_axes().as_standard_layout().into_owned()
 }
