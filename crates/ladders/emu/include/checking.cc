@@ -106,6 +106,13 @@ struct Thread {
     Snapshot fence;
 };
 
+// A barrier with a number: what those told who have come.
+struct Meeting {
+    std::vector<uint32_t>* clocks;
+    const Set* others;
+    uint16_t last;
+};
+
 }  // namespace
 
 extern "C" {
@@ -128,6 +135,7 @@ static uint64_t arena, arena_end;
 static std::vector<Range> others;
 static Thread threads[THREADS];
 static uint32_t block, thread_count, base;
+static Meeting meetings[16];
 static std::vector<Object> objects;
 static std::unordered_map<uint64_t, uint32_t> object_of;
 static std::vector<Set*> sets;
@@ -518,6 +526,7 @@ HIDDEN void emu_check_block(uint64_t number, unsigned count) {
     shared_count = 0;
     base = 1;
     memset(threads, 0, count * sizeof(Thread));
+    memset(meetings, 0, sizeof meetings);
     for (unsigned i = 0; i < count; i++) threads[i].clock = 1;
 }
 
@@ -614,6 +623,48 @@ HIDDEN void emu_check_warp(unsigned first, uint32_t lanes) {
             t.fenced = true;
         }
     }
+}
+
+// The running thread comes to a barrier with a number. What it did before is known to those who wait there.
+HIDDEN void emu_check_comes(unsigned number) {
+    if (!on) return;
+    settle();
+    uint32_t thread = (uint32_t)*emu_count_running;
+    Thread& t = threads[thread];
+    Meeting& m = meetings[number];
+    if (!m.clocks) vectors.push_back(m.clocks = new std::vector<uint32_t>(thread_count));
+    t.others = joined(t.others, t.pending);
+    t.pending = nullptr;
+    m.others = joined(m.others, t.others);
+    uint32_t first = thread / LANES * LANES;
+    for (uint32_t l = 0; l < LANES && first + l < thread_count; l++) {
+        if (t.seen[l] > (*m.clocks)[first + l]) (*m.clocks)[first + l] = t.seen[l];
+    }
+    (*m.clocks)[thread] = t.clock++;
+    m.last = (uint16_t)thread;
+}
+
+// All have come to it. The barrier is an address that no array has, and what its threads tell is one release.
+HIDDEN void emu_check_numbered(unsigned number, const uint8_t* came, uint8_t waits) {
+    if (!on) return;
+    settle();
+    Meeting& m = meetings[number];
+    auto made = object_of.emplace(~(uint64_t)0 - block * (uint64_t)THREADS - number, (uint32_t)objects.size());
+    if (made.second) objects.emplace_back();
+    Object& object = objects[made.first->second];
+    Snapshot all = {};
+    all.clock = (*m.clocks)[m.last];
+    all.base = base;
+    all.all = m.clocks;
+    object.of_block[block].push_back((uint32_t)object.releases.size());
+    object.releases.push_back(Release{all, block, all.clock, m.last});
+    Set* known = new Set{Known{made.first->second, (uint32_t)object.releases.size()}};
+    sets.push_back(known);
+    const Set* others = joined(m.others, known);
+    for (uint32_t i = 0; i < thread_count; i++) {
+        if (came[i] == waits) threads[i].others = joined(threads[i].others, others);
+    }
+    m = Meeting{};
 }
 
 HIDDEN void emu_check_fence(bool wide) {

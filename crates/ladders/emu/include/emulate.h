@@ -53,6 +53,9 @@ constexpr int warpSize = 32;
 #define __syncthreads_count(v) (emu::barrier(emu::COUNT, __LINE__, (v) != 0))
 #define __syncthreads_and(v) (emu::barrier(emu::AND, __LINE__, (v) != 0))
 #define __syncthreads_or(v) (emu::barrier(emu::OR, __LINE__, (v) != 0))
+// Barriers with numbers, which inline PTX names (barriers.rs).
+#define __emu_bar_sync(barrier, count) (emu::numbered_barrier((barrier), (count), true, __LINE__))
+#define __emu_bar_arrive(barrier, count) (emu::numbered_barrier((barrier), (count), false, __LINE__))
 #define __syncwarp(...) ((void)emu::exchange(emu::SYNC, __LINE__, emu::mask_of(__VA_ARGS__), 0, 0))
 #define __shfl_sync(...) (emu::shuffle<emu::INDEX>(__LINE__, __VA_ARGS__))
 #define __shfl_up_sync(...) (emu::shuffle<emu::UP>(__LINE__, __VA_ARGS__))

@@ -107,6 +107,8 @@ __attribute__((visibility("hidden"))) void emu_check_other(const void* begin, si
 __attribute__((visibility("hidden"))) void emu_check_block(uint64_t number, unsigned count);
 __attribute__((visibility("hidden"))) void emu_check_barrier();
 __attribute__((visibility("hidden"))) void emu_check_warp(unsigned first, uint32_t lanes);
+__attribute__((visibility("hidden"))) void emu_check_comes(unsigned barrier);
+__attribute__((visibility("hidden"))) void emu_check_numbered(unsigned barrier, const uint8_t* came, uint8_t waits);
 __attribute__((visibility("hidden"))) void emu_check_fence(bool wide);
 }
 #else
@@ -138,12 +140,14 @@ enum : unsigned {
     ARENA = SHARED + (MOST_ARRAYS + 2) * (FENCE + 128),
     MESSAGE = 600,
     KEPT = 64 << 20,
+    // Barriers with numbers that a block has.
+    NUMBERS = 16,
 };
 // A NaN as a number of either precision, and none that programs write.
 constexpr uint32_t FENCE_MARK = 0xfffff1a5;
 constexpr uint64_t STACK_MARK = 0x5afe57ac4b077043;
 
-enum State : uint8_t { NEW, RUNNING, AT_BARRIER, IN_WARP, READY, DONE };
+enum State : uint8_t { NEW, RUNNING, AT_BARRIER, AT_NUMBER, IN_WARP, READY, DONE };
 
 struct Fibre {
     // Null where it is to be begun anew.
@@ -175,6 +179,13 @@ struct Array {
 enum Barrier : uint8_t { PLAIN, COUNT, AND, OR };
 enum Exchange : uint8_t { SYNC, LANE, BALLOT, MATCH, ADD, MIN, MAX, MIN_SIGNED, MAX_SIGNED, BIT_AND, BIT_OR, BIT_XOR };
 
+// How a thread came to a barrier with a number: it waits there, or only counts.
+enum Came : uint8_t { AWAY, WAITS, COUNTS };
+struct Numbered {
+    unsigned expected, arrived;
+    uint8_t came[MOST_THREADS];
+};
+
 // What one thread of the host needs to run blocks; kept from launch to launch.
 struct Workspace {
     unsigned char* arena;
@@ -197,6 +208,7 @@ struct Workspace {
     unsigned at_barrier;
     int barrier_line;
     Barrier barrier_kind;
+    Numbered numbered[NUMBERS];
     int running;
     void* scheduler;
 #ifdef EMU_UCONTEXT
@@ -328,6 +340,60 @@ static __attribute__((noinline)) EMU_PLUMBING int barrier(Barrier kind, int line
         wait(w, AT_BARRIER);
     }
     return (int)t->result;
+}
+
+// A barrier with a number, for `count` threads; 0 means the whole block. As hardware has it, a warp comes as a whole.
+static __attribute__((noinline)) EMU_PLUMBING void numbered_barrier(unsigned barrier, unsigned count, bool waits,
+                                                                    int line) {
+    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_BARRIER));
+    Workspace* w = self;
+    unsigned thread = (unsigned)w->running;
+    unsigned most = (w->count + 31) / 32 * 32;
+    char text[200];
+    if (barrier >= NUMBERS) {
+        snprintf(text, sizeof text, "line %d: barrier %u: expected a number below %u", line, barrier, NUMBERS);
+        fail(text);
+    }
+    if (count % 32 != 0 || count > most) {
+        snprintf(text, sizeof text, "line %d: barrier %u: expected a multiple of 32 threads up to the block's %u, found %u",
+                 line, barrier, most, count);
+        fail(text);
+    }
+    Numbered& b = w->numbered[barrier];
+    unsigned expected = count ? count : most;
+    if (b.arrived > 0 && b.expected != expected) {
+        snprintf(text, sizeof text, "line %d: barrier %u for %u threads, where others wait for %u", line, barrier, expected,
+                 b.expected);
+        fail(text);
+    }
+    if (b.came[thread]) {
+        snprintf(text, sizeof text, "line %d: comes to barrier %u again before %u threads have come", line, barrier,
+                 b.expected);
+        fail(text);
+    }
+    EMU_ORDER(emu_check_comes(barrier));
+    b.expected = expected;
+    b.came[thread] = waits ? WAITS : COUNTS;
+    b.arrived++;
+    w->threads[thread].line = line;
+    w->threads[thread].source = barrier;
+    // The lanes that the last warp lacks count as well.
+    unsigned lacking = w->count % 32 && thread / 32 == w->count / 32 ? 32 - w->count % 32 : 0;
+    if (lacking) {
+        unsigned first = w->count / 32 * 32, here = 0;
+        for (unsigned i = first; i < w->count; i++) here += b.came[i] != AWAY;
+        if (here == w->count - first) b.arrived += lacking;
+    }
+    if (b.arrived < b.expected) {
+        if (waits) wait(w, AT_NUMBER);
+        return;
+    }
+    EMU_ORDER(emu_check_numbered(barrier, b.came, WAITS));
+    for (unsigned k = 0; k < w->count; k++) {
+        unsigned i = w->backwards ? w->count - 1 - k : k;
+        if (b.came[i] == WAITS && i != thread) make_ready(w, i);
+    }
+    __builtin_memset(&b, 0, sizeof b);
 }
 
 // Completes the exchange that `thread` waits in, when all its living lanes have come.
@@ -488,12 +554,17 @@ static EMU_PLUMBING void report_deadlock(Workspace* w) {
         unsigned same = 0;
         for (unsigned i = 0; i < w->count; i++) {
             const Thread* o = &w->threads[i];
-            bool alike = o->state == t->state && o->line == t->line && (t->state == AT_BARRIER || o->mask == t->mask);
+            bool alike = o->state == t->state && o->line == t->line &&
+                         (t->state == AT_BARRIER || (t->state == AT_NUMBER ? o->source == t->source : o->mask == t->mask));
             told = told || (alike && i < from);
             same += alike;
         }
         if (told) continue;
-        if (n < (int)sizeof text) {
+        if (n < (int)sizeof text && t->state == AT_NUMBER) {
+            const Numbered& b = w->numbered[t->source];
+            n += snprintf(text + n, sizeof text - n, "%s %u wait at barrier %u of line %d, where %u of %u have come",
+                          groups ? "," : "", same, t->source, t->line, b.arrived, b.expected);
+        } else if (n < (int)sizeof text) {
             n += snprintf(text + n, sizeof text - n, t->state == AT_BARRIER ? "%s %u wait at the barrier of line %d"
                                                                             : "%s %u wait in line %d for the lanes 0x%08x",
                           groups ? "," : "", same, t->line, t->mask);
@@ -551,6 +622,7 @@ static EMU_PLUMBING void run_block(Workspace* w, uint64_t number) {
     w->begun = 0;
     w->alive = w->count;
     w->at_barrier = 0;
+    __builtin_memset(w->numbered, 0, sizeof w->numbered);
     w->ready_count = w->ready_head = 0;
     w->array_count = 0;
     w->arena_used = w->shared_used = w->kept_used = 0;

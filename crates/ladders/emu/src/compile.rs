@@ -11,6 +11,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Program;
 use rayspin_device::private;
 
+use crate::barriers;
 use crate::counting::assembly::with_blocks;
 use crate::lock;
 use crate::loops::Loops;
@@ -193,6 +194,7 @@ impl Compiler {
     ///
     /// Errors: the compiler's message.
     pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
+        let program = &Program { text: barriers::as_calls(&program.text), ..program.clone() };
         if !self.loops {
             return self
                 .make(program, &translate(program, None, self.tells)?)

@@ -2,6 +2,7 @@
 //! host code around them with it. The crate's README lists the supported features, the limits, and the
 //! sources with a twin.
 
+mod barriers;
 pub mod checking;
 mod compile;
 mod copy_streams;

@@ -8,8 +8,9 @@ use crate::words::{blank, group, has_word, last_word, skipped, statement_end, wi
 const PLACES: [&str; 4] = ["threadIdx", "blockIdx", "blockDim", "gridDim"];
 /// Calls that need other threads of the block, or that cannot leave a loop early.
 const WAITS: [&str; 4] = ["__nanosleep", "__activemask", "__trap", "assert"];
-const WAITING: [&str; 9] = [
+const WAITING: [&str; 10] = [
     "__syncthreads",
+    "__emu_bar",
     "__syncwarp",
     "__shfl",
     "__ballot",

@@ -255,4 +255,39 @@ __global__ void last_of_block(const float* in, float* parts, unsigned* ticket, f
     __threadfence_block();
     if (threadIdx.x < gridDim.x) out[threadIdx.x] = parts[threadIdx.x];  // a fence of the block alone
 }
+
+// Two pairs of warps, each with a barrier of its own; or one barrier for a pair only.
+__global__ void numbered_pairs(const float* in, float* out, int which) {
+    __shared__ float tile[128];
+    int t = threadIdx.x, pair = t / 64;
+    tile[t] = in[t];  // one of a pair writes
+    if (which == 0) asm volatile("bar.sync %0, %1;" ::"r"(1 + pair), "n"(64) : "memory");
+    if (which == 1) asm volatile("bar.sync %0, 32;" ::"r"(1 + t / 32) : "memory");
+    out[t] = tile[pair * 64 + 63 - t % 64];  // the other of a pair reads
+}
+
+// Warps 0 and 1 make numbers for warps 2 and 3, which say when the place is free again.
+__global__ void hand_over(float* out, int turns, int await) {
+    __shared__ float place[64];
+    int t = threadIdx.x;
+    for (int turn = 0; turn < turns; turn++) {
+        if (t < 64) {
+            if (turn > 0 && await) asm volatile("bar.sync 2, 128;" ::: "memory");
+            place[t] = turn * 64 + t;  // makes
+            asm volatile("bar.arrive 1, 128;" ::: "memory");
+        } else {
+            asm volatile("bar.sync 1, 128;" ::: "memory");
+            out[turn * 64 + t - 64] = place[127 - t];  // takes
+            if (turn + 1 < turns && await) asm volatile("bar.arrive 2, 128;" ::: "memory");
+        }
+    }
+}
+
+__global__ void numbered_wrongly(float* out, int which) {
+    if (which == 0) asm volatile("bar.sync 16, 64;");
+    if (which == 1) asm volatile("bar.sync 1, 48;");
+    if (which == 2) asm volatile("bar.sync 1, %0;" ::"r"(threadIdx.x < 32 ? 64 : 32));
+    if (which == 3 && threadIdx.x < 32) asm volatile("bar.sync 1, 64;");  // one warp alone
+    out[threadIdx.x] = 1;
+}
 }

@@ -143,6 +143,83 @@ fn each_missing_barrier_is_found() {
 }
 
 #[test]
+fn barriers_with_numbers_order_those_who_come_to_them() {
+    let checking = Checking::new();
+    let input = checking.upload(&(0..128).map(|i| i as f32).collect::<Vec<_>>());
+    let run = |which: i32| {
+        let mut out = checking.zeros::<f32>(128);
+        let arguments = &mut [input.cuda().into(), out.cuda_mut().into(), which.into()];
+        let faults = checking.faults("numbered_pairs", Launch::linear(1, 128), arguments);
+        (faults, out.to_vec().unwrap())
+    };
+    let expected: Vec<f32> = (0..128).map(|t| (t / 64 * 64 + 63 - t % 64) as f32).collect();
+    let (faults, out) = run(0);
+    assert_eq!((faults, out), (Vec::new(), expected));
+    for which in [1, 2] {
+        let faults = run(which).0;
+        let race = faults.iter().find(|fault| fault.wrong == Wrong::Race).unwrap();
+        let mut both = lines(race);
+        both.sort_unstable();
+        assert_eq!(both, [line_of("// one of a pair writes"), line_of("// the other of a pair reads")]);
+    }
+}
+
+#[test]
+fn an_arrival_hands_over_and_does_not_wait() {
+    let checking = Checking::new();
+    let run = |turns: i32, awaits: i32| {
+        let mut out = checking.zeros::<f32>(64 * turns as usize);
+        let arguments = &mut [out.cuda_mut().into(), turns.into(), awaits.into()];
+        let (faults, error) = checking.run("hand_over", Launch::linear(2, 128), arguments);
+        (
+            faults.into_iter().filter(|fault| !fault.is_note()).collect::<Vec<_>>(),
+            error,
+            out.to_vec().unwrap(),
+        )
+    };
+    let (faults, error, out) = run(5, 1);
+    assert_eq!((faults, error), (Vec::new(), None));
+    assert!(out.iter().enumerate().all(|(i, &value)| value as usize == i / 64 * 64 + 63 - i % 64), "{out:?}");
+    assert_eq!(run(1, 0).0, []);
+    // Who makes does not wait for those who take: the next number comes too soon, or a barrier is met twice.
+    let (faults, error, _) = run(2, 0);
+    let taken = [line_of("// makes"), line_of("// takes")];
+    let races: Vec<_> = faults
+        .iter()
+        .map(|fault| {
+            let mut both = lines(fault);
+            both.sort_unstable();
+            both
+        })
+        .collect();
+    let again = error
+        .as_ref()
+        .is_some_and(|error| error.contains("comes to barrier 1 again before 128 threads have come"));
+    assert!(races.contains(&taken.to_vec()) || again, "{races:?} {error:?}");
+}
+
+#[test]
+fn wrong_barriers_with_numbers_are_told_with_their_line() {
+    let checking = Checking::new();
+    for (which, words) in [
+        (0, "barrier 16: expected a number below 16"),
+        (1, "barrier 1: expected a multiple of 32 threads up to the block's 64, found 48"),
+        (2, "where others wait for"),
+        (3, "32 wait at barrier 1 of line"),
+    ] {
+        let mut out = checking.zeros::<f32>(64);
+        let arguments = &mut [out.cuda_mut().into(), which.into()];
+        let error = checking.run("numbered_wrongly", Launch::linear(1, 64), arguments).1.unwrap();
+        assert!(error.contains(words), "{error}");
+    }
+    let mut out = checking.zeros::<f32>(64);
+    let arguments = &mut [out.cuda_mut().into(), 3.into()];
+    let error = checking.run("numbered_wrongly", Launch::linear(1, 64), arguments).1.unwrap();
+    let line = line_of("// one warp alone");
+    assert!(error.contains(&format!("barrier 1 of line {line}, where 32 of 64 have come")), "{error}");
+}
+
+#[test]
 fn exchanges_through_shared_memory_need_a_barrier() {
     let checking = Checking::new();
     let input = checking.upload(&[1.0f32; 256]);

@@ -24,8 +24,16 @@ pub(crate) type Refusal = String;
 /// Exchanges between lanes, and what cannot be left before a loop ends.
 const EXCHANGES: [&str; 8] =
     ["__syncwarp", "__shfl", "__ballot", "__any_sync", "__all_sync", "__match", "__reduce", "__activemask"];
-const OTHERS: [&str; 6] =
-    ["assert", "__trap", "__nanosleep", "__syncthreads_count", "__syncthreads_and", "__syncthreads_or"];
+const OTHERS: [&str; 8] = [
+    "assert",
+    "__trap",
+    "__nanosleep",
+    "__syncthreads_count",
+    "__syncthreads_and",
+    "__syncthreads_or",
+    "__emu_bar_sync",
+    "__emu_bar_arrive",
+];
 
 /// A kernel as loops.
 #[derive(Debug, Clone, PartialEq, Eq)]
