@@ -313,6 +313,13 @@ pub(crate) struct RunArgs {
     /// lines, instead of taking times. Needs g++ 12 or newer
     #[arg(long, requires = "emulate", conflicts_with_all = ["csv", "html", "rounds", "budget", "one_buffer"])]
     pub(crate) check: bool,
+    /// With --emulate: count what the kernels do as well, as rayspin-ladder counters does, and predict their
+    /// times on a GPU. Needs g++ 12 or newer
+    #[arg(long, requires = "emulate", conflicts_with = "check")]
+    pub(crate) counters: bool,
+    /// With --counters: the GPU to predict times on: h100, a100, rtx4090
+    #[arg(long, value_name = "NAME", requires = "counters", default_value = "h100")]
+    pub(crate) on: String,
     /// Seed of the inputs
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
@@ -379,7 +386,7 @@ pub(crate) struct Explain {
 /// `rayspin-ladder compare`
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// What --json wrote before
+    /// What --json wrote before: of runs, or of counters
     #[arg(value_name = "A.json", value_hint = ValueHint::FilePath)]
     pub(crate) before: PathBuf,
     /// What --json wrote after

@@ -1,5 +1,7 @@
 //! `rayspin-ladder compare`
 
+mod counts;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -49,6 +51,9 @@ impl Pair<'_> {
 
 /// Compares two records and prints a table for each benchmark run.
 pub(crate) fn run(args: &Compare) -> Result<()> {
+    if let Some(files) = counts::both(args)? {
+        return counts::run(args, files);
+    }
     let (before, after) = (read(&args.before)?, read(&args.after)?);
     let (pairs, alone) = matched(&before, &after);
     if pairs.is_empty() {
@@ -94,7 +99,9 @@ fn read(path: &Path) -> Result<Record> {
             "{}: expected a run, found an emulated one, whose times predict no processor",
             path.display()
         );
-        return Err(BadInput::new(message).hint("leave --emulate out of the runs to compare").into());
+        return Err(BadInput::new(message)
+            .hint("leave --emulate out of the runs to compare, or compare what counters --json wrote")
+            .into());
     }
     Record::from_json(&text).with_context(|| path.display().to_string())
 }

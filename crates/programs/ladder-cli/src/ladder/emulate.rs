@@ -20,6 +20,7 @@ use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files, say};
 
 use super::benchmark::{Kind, budget, check_case, is_stdout, outputs, size, write};
+use super::counters::{self, Counter, Gpu, Summary};
 use super::{Ladders, checks, unknown};
 use crate::args::ladder::RunArgs;
 use crate::without::{self, Missing};
@@ -45,6 +46,8 @@ struct LadderOutcome {
     native: Option<(String, f64)>,
     variants: Vec<VariantTimes>,
     gpu: bool,
+    /// The GPU that times are predicted for, where kernels are counted.
+    predicted: Option<&'static Gpu>,
     published: [Option<f64>; 3],
     failed: Vec<String>,
 }
@@ -58,6 +61,7 @@ struct VariantTimes {
     kernels: BTreeMap<String, How>,
     gpu: Option<f64>,
     error: Option<f64>,
+    counts: Option<Summary>,
     why: Option<String>,
 }
 
@@ -101,6 +105,10 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &RunArgs) -> Resul
         loops,
         gpu: matches!(context.device.backend(), Backend::Cuda(_)).then(|| context.device.clone()),
     };
+    let mut counter = match args.counters {
+        true => Some(Counter::new(context, &kept, counters::gpu(&args.on)?, false, None)?),
+        false => None,
+    };
     let tables = !outputs.iter().any(|(path, _)| is_stdout(path));
     let mut outcomes = Vec::new();
     let ran = stoppable(|| -> Result<()> {
@@ -108,7 +116,14 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &RunArgs) -> Resul
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            let outcome = processors.benchmark(context, args, &protocol, emulation)?;
+            let mut outcome = processors.benchmark(context, args, &protocol, emulation)?;
+            if let Some(counter) = &mut counter {
+                let found = counter.ladder(context, emulation, args.seed, &mut outcome.failed)?;
+                outcome.predicted = Some(found.gpu);
+                for variant in &mut outcome.variants {
+                    variant.counts = found.summary(&variant.name);
+                }
+            }
             if tables {
                 files::print(&args.width.text(&show::variants(&outcome)))?;
                 for line in show::reasons(&outcome) {
@@ -340,6 +355,7 @@ impl Processors {
                 kernels,
                 gpu: on_gpu.and_then(seconds),
                 error: step.timed().map(|timed| timed.error),
+                counts: None,
                 why: [as_written, step].into_iter().find_map(why),
             }
         });
@@ -356,6 +372,7 @@ impl Processors {
             native: best.min_by(|a, b| a.1.total_cmp(&b.1)),
             variants: variants.collect(),
             gpu: gpu.is_some(),
+            predicted: None,
             published,
             failed,
         })

@@ -20,7 +20,8 @@ use rayspin_shell::{BadInput, Context, files, say};
 
 use super::benchmark::{budget, check_case, size};
 use super::checks::{Checker, first_difference};
-use super::emulate::{self, CompileCache};
+use super::counters::{self, Counter, DEFAULT_GPU, Found, Summary};
+use super::emulate::{self, CompileCache, Emulation};
 use super::{Ladders, unknown, which};
 use crate::args::ladder::{Source, Try};
 
@@ -81,7 +82,18 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
         return Err(Error::Interrupted.into());
     }
     let place = if gpu { "" } else { ", emulated: times predict no GPU" };
-    files::print(&args.width.text(&table(&args.name, &run, own.name, place)))?;
+    // On a GPU the problem is another one than the emulator can count.
+    let counted = match gpu || args.fast {
+        true => None,
+        false => count(
+            context,
+            &kept,
+            &Emulation { ladder, which, names: timed(ladder, which, &run)? },
+            own,
+            args.seed,
+        )?,
+    };
+    files::print(&args.width.text(&table(&args.name, &run, own.name, place, counted.as_ref())))?;
     let wrong = |step: &Step| match &step.outcome {
         Outcome::Failed(why) | Outcome::Refused(why) if step.name == own.name => Some(why.clone()),
         Outcome::Timed(_) | Outcome::Failed(_) | Outcome::Refused(_) => None,
@@ -97,6 +109,10 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
                 ),
             };
             files::print(&args.width.lines(&words))?;
+            let first = counted.and_then(|found| found.change_first(own.name));
+            if let Some(words) = first {
+                files::print(&args.width.lines(&words))?;
+            }
             files::print(&format!(
                 "rayspin-ladder counters {} --own {} counts what it does, line by line",
                 args.name,
@@ -104,6 +120,28 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
             ))
         }
     }
+}
+
+/// Names of the ladder's variants that ran.
+fn timed(ladder: &dyn Ladder, which: Which<'_>, run: &BenchmarkRun) -> Result<Vec<&'static str>> {
+    let ran = |name: &str| run.steps.iter().any(|step| step.name == name && step.timed().is_some());
+    let variants = ladder.outline(which)?.variants;
+    Ok(variants.iter().map(|variant| variant.name).filter(|name| ran(name)).collect())
+}
+
+/// What the user's kernel and the variants beside it do; none without a compiler that can count, which the
+/// words about races tell.
+fn count(
+    context: &Context,
+    kept: &CompileCache,
+    emulation: &Emulation<'_>,
+    own: Own,
+    seed: u64,
+) -> Result<Option<Found>> {
+    let Ok(mut counter) = Counter::new(context, kept, counters::gpu(DEFAULT_GPU)?, false, Some(own)) else {
+        return Ok(None);
+    };
+    counter.ladder(context, emulation, seed, &mut Vec::new()).map(Some)
 }
 
 /// Why races and memory errors were not looked for, if they were not.
@@ -303,20 +341,21 @@ fn check_trials(ladder: &dyn Ladder, device: &Device, own: Own, seed: u64) -> Re
 }
 
 /// The variants by their times, fastest first, the user's own marked; not those that refuse the problem.
-fn table(ladder: &str, run: &BenchmarkRun, own: &str, place: &str) -> Table {
+fn table(ladder: &str, run: &BenchmarkRun, own: &str, place: &str, counted: Option<&Found>) -> Table {
     let seconds = |step: &Step| step.timed().map(|timed| timed.timing.median);
     let mine = run.steps.iter().find(|step| step.name == own).and_then(seconds);
     let ran = |step: &&Step| step.name == own || !matches!(step.outcome, Outcome::Refused(_));
     let mut steps: Vec<&Step> = run.steps.iter().filter(ran).collect();
     let key = |step: &Step| seconds(step).unwrap_or(f64::INFINITY);
     steps.sort_by(|a, b| key(a).total_cmp(&key(b)));
-    let columns = vec![
+    let mut columns = vec![
         Column::text("Variant"),
         Column::number("Time").seconds(),
         Column::number("Yours is × as fast").decimals(2),
         Column::number("Error").significant(2),
-        Column::text("What it is"),
     ];
+    columns.extend(counted.into_iter().flat_map(|found| Summary::columns(found.gpu)));
+    columns.push(Column::text("What it is"));
     let mut table = Table::new(format!("{ladder}: {}, {}{place}", run.problem, run.device), columns);
     for step in steps {
         let name = if step.name == own { format!("> {own}") } else { step.name.clone() };
@@ -326,13 +365,16 @@ fn table(ladder: &str, run: &BenchmarkRun, own: &str, place: &str) -> Table {
             Outcome::Failed(why) => format!("FAILED: {why}"),
         };
         let ratio = mine.zip(seconds(step)).map(|(mine, other)| other / mine).filter(|_| step.name != own);
-        let row: Vec<Cell> = vec![
+        let mut row: Vec<Cell> = vec![
             name.into(),
             seconds(step).into(),
             ratio.into(),
             step.timed().map(|timed| timed.error).into(),
-            what.into(),
         ];
+        if let Some(found) = counted {
+            row.extend(Summary::cells(found.summary(&step.name).as_ref()));
+        }
+        row.push(what.into());
         table.push(row);
     }
     table

@@ -87,6 +87,76 @@ fn a_kernel_of_one_s_own_is_told_which_line_to_change() {
 }
 
 #[test]
+fn counts_stand_beside_times_and_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let counts = "counters transpose --variant gpu-naive,gpu-padded --size 256x256 --json";
+    if json(f, counts.trim_end_matches(" --json")).is_none() {
+        return;
+    }
+    // Beside the times of the emulator, the very same numbers.
+    let line = "transpose --emulate --counters --variant gpu-naive,gpu-padded --size 256x256 --budget 0.01 --rounds 3";
+    let emulated = json(f, line).unwrap();
+    let ladder = &emulated["ladders"][0];
+    assert_eq!(ladder["predicted_on"], "H100 SXM");
+    let naive = &ladder["variants"][0]["counts"];
+    assert_eq!(naive["store_sectors"], 65_536.0);
+    assert_eq!(naive["stores_moved_over_asked"], 8.0);
+    assert_eq!(ladder["variants"][1]["counts"]["turns_over_least"], 1.0);
+    let page = run(f, &format!("{line} --html page.html"));
+    assert!(page.status.success(), "{page:?}");
+    let table = String::from_utf8(page.stdout).unwrap();
+    let page = std::fs::read_to_string(f.join("page.html")).unwrap();
+    for text in [&table, &page] {
+        for word in ["Moved / asked", "Turns / least", "Lanes", "Time on H100 SXM", "Limited by"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+    // Two files of counts: one variant in both, one in each.
+    for (file, variants) in [("a.json", "gpu-naive,gpu-padded"), ("b.json", "gpu-naive,gpu-wide")] {
+        let line = counts.replace("gpu-naive,gpu-padded", variants);
+        assert!(run(f, &format!("{line} {file}")).status.success());
+    }
+    let told = String::from_utf8(run(f, "compare a.json b.json").stdout).unwrap();
+    for word in ["gpu-naive", "only before: gpu-padded of transpose", "only after: gpu-wide of transpose"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    let compared = run(f, "compare a.json b.json --json").stdout;
+    let compared: serde_json::Value = serde_json::from_slice(&compared).unwrap();
+    assert_eq!(compared["counts"].as_array().unwrap().len(), 1);
+    assert_eq!(compared["counts"][0]["before"], compared["counts"][0]["after"]);
+    assert_eq!(compared["counts"][0]["after"]["store_sectors"], 65_536.0);
+    std::fs::write(f.join("c.json"), "{}").unwrap();
+    refused(&["compare", "a.json", "c.json"], f, &["c.json: expected counts, as a.json has them"]);
+}
+
+#[test]
+fn a_tried_kernel_is_counted_beside_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    std::fs::write(
+        f.join("stride.cu"),
+        "extern \"C\" __global__ void matrix_add(const float* a, const float* b, float* c, unsigned long long n) {\n\
+         \x20   unsigned long long threads = (unsigned long long)gridDim.x * blockDim.x;\n\
+         \x20   unsigned long long each = (n + threads - 1) / threads, first = each * (blockIdx.x * blockDim.x + threadIdx.x);\n\
+         \x20   for (unsigned long long i = first; i < first + each && i < n; i++) c[i] = a[i] + b[i];\n}\n",
+    )
+    .unwrap();
+    if json(f, "counters matrix-add --variant gpu-wide").is_none() {
+        return;
+    }
+    let line = "try matrix-add stride.cu --grid 1 --block 64 --budget 0.01 --rounds 3 --variant gpu-tiled";
+    let done = run(f, line);
+    let told = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{told} {}", String::from_utf8_lossy(&done.stderr));
+    for word in ["Moved / asked", "Limited by", "stride.cu: change first stride.cu:4", "no race"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    let fast = run(f, &format!("{line} --fast"));
+    assert!(!String::from_utf8(fast.stdout).unwrap().contains("Moved / asked"));
+}
+
+#[test]
 fn a_kernel_that_destroys_ends_its_own_process() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
@@ -130,6 +200,9 @@ fn counters_that_cannot_be_made_are_refused() {
     r("transpose --block 32", &["--block", "--own"]);
     r("transpose --shared 32", &["--shared", "--own"]);
     r("transpose --lines --json -", &["--lines", "--json -"]);
+    refused(&["transpose", "--counters"], folder.path(), &["--emulate"]);
+    refused(&["transpose", "--emulate", "--on", "a100"], folder.path(), &["--counters"]);
+    refused(&["transpose", "--emulate", "--counters", "--on", "h1000"], folder.path(), &["found h1000"]);
     r("transpose --json - --wide", &["--wide", "--json -"]);
     r("transpose --sampled --launches a.json", &["--sampled", "--launches"]);
     r("transpose --threads 2", &["--threads", "uses one"]);

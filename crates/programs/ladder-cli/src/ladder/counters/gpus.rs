@@ -2,10 +2,10 @@
 
 /// A GPU. Rates are of the whole card unless they say otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Gpu {
+pub(in crate::ladder) struct Gpu {
     /// As `--on` takes it.
     pub(super) name: &'static str,
-    pub(super) card: &'static str,
+    pub(in crate::ladder) card: &'static str,
     pub(super) capability: (u32, u32),
     pub(super) multiprocessors: f64,
     /// Cycles a second under load.

@@ -5,6 +5,7 @@ mod gpus;
 mod launches;
 mod predict;
 mod show;
+mod summary;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -26,23 +27,43 @@ use super::emulate::{self, CompileCache, Emulation};
 use super::{Ladders, own, unknown, which};
 use crate::args::ladder::Counters;
 use crate::without::{self, Missing};
-use gpus::Gpu;
+pub(super) use gpus::Gpu;
 use predict::{Prediction, predict};
+pub(super) use summary::Summary;
+
+/// The GPU that times are predicted for where the user names none.
+pub(super) const DEFAULT_GPU: &str = "h100";
+/// What the JSON file of counts says that it is.
+pub(super) const FORMAT: &str = "rayspin-ladder counters";
 
 /// Seed of the inputs, the same as in other commands.
 const SEED: u64 = 1;
 
 /// A ladder's variants, counted.
-struct Found {
+pub(super) struct Found {
     ladder: &'static str,
     problem: String,
     compiler: String,
-    gpu: &'static Gpu,
+    pub(super) gpu: &'static Gpu,
     variants: Vec<Counted>,
 }
 
+impl Found {
+    /// The counts of a variant that ran.
+    pub(super) fn summary(&self, variant: &str) -> Option<Summary> {
+        let counted = self.variants.iter().find(|counted| counted.name == variant)?;
+        counted.why.is_none().then(|| Summary::of(counted))
+    }
+
+    /// What to change first in a variant, in a sentence.
+    pub(super) fn change_first(&self, variant: &str) -> Option<String> {
+        let counted = self.variants.iter().find(|counted| counted.name == variant)?;
+        changed::first(self.gpu, counted)
+    }
+}
+
 /// A variant's kernels, counted.
-struct Counted {
+pub(super) struct Counted {
     name: String,
     config: String,
     kernels: Vec<Kernel>,
@@ -77,7 +98,7 @@ impl Counted {
         self.kernels.iter().map(|kernel| Some(kernel.prediction.as_ref()?.seconds)).sum()
     }
 
-    fn twin(&self) -> bool {
+    fn is_twin(&self) -> bool {
         self.kernels.iter().any(|kernel| kernel.counts.twin)
     }
 
@@ -112,10 +133,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters, line: &
     let outputs = outputs([&args.json, &None, &None])?;
     let ladders = ladders.chosen(args.all, &args.names)?;
     let size = args.size.as_deref().map(size).transpose()?;
-    let Some(gpu) = gpus::ALL.iter().find(|gpu| gpu.name == args.on) else {
-        let known: Vec<_> = gpus::ALL.iter().map(|gpu| gpu.name).collect();
-        return Err(unknown("--on", &args.on, &known, "rayspin-ladder counters --help lists them").into());
-    };
+    let gpu = gpu(&args.on)?;
     if args.own.is_some() && ladders.len() != 1 {
         let message = format!("--own: expected one algorithm, found {}", ladders.len());
         return Err(BadInput::new(message).hint("rayspin-ladder counters NAME --own FILE").into());
@@ -151,11 +169,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters, line: &
         return own::apart(own.name, line, small);
     }
     let kept = CompileCache::new()?;
-    let emulator =
-        emulate::emulator()?.counting(Some(kept.folder.clone())).map_err(Missing::with(without::COMPILER))?;
-    let emulator = Arc::new(emulator);
-    let device = Device::with_driver(emulator.clone(), context.device.host());
-    let mut counter = Counter { context, args, gpu, emulator, device, own, compiled: Vec::new() };
+    let mut counter = Counter::new(context, &kept, gpu, args.sampled, own)?;
     let tables = !outputs.iter().any(|(path, _)| is_stdout(path));
     let (mut ladders, mut failed, mut printed) = (Vec::new(), Vec::new(), Vec::new());
     let ran = stoppable(|| -> Result<()> {
@@ -163,7 +177,7 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters, line: &
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            let found = counter.ladder(emulation, &mut failed)?;
+            let found = counter.ladder(context, emulation, SEED, &mut failed)?;
             if tables {
                 printed.extend(show::print(&found, args)?);
             }
@@ -188,6 +202,14 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters, line: &
         anyhow::bail!("failed: {}", failed.len());
     }
     Ok(())
+}
+
+/// The GPU of a name. Errors: none has it.
+pub(super) fn gpu(name: &str) -> Result<&'static Gpu> {
+    gpus::ALL.iter().find(|gpu| gpu.name == name).ok_or_else(|| {
+        let known: Vec<_> = gpus::ALL.iter().map(|gpu| gpu.name).collect();
+        unknown("--on", name, &known, "rayspin-ladder counters --help lists them").into()
+    })
 }
 
 /// The problems to count, with the variants for each: the user's, the one that GPUs are measured with, or
@@ -221,26 +243,47 @@ fn problems<'a>(
 /// Kernels of programs as NVRTC compiled them, or nothing.
 type Compiled = (Arc<Program>, Vec<cuda::Usage>);
 
-struct Counter<'a> {
-    context: &'a Context,
-    args: &'a Counters,
+/// Counts what kernels do.
+pub(super) struct Counter {
     gpu: &'static Gpu,
     emulator: Arc<Emulator>,
     device: Device,
+    sampled: bool,
     own: Option<Own>,
     compiled: Vec<Compiled>,
 }
 
-impl Counter<'_> {
-    fn ladder(&mut self, emulation: &Emulation<'_>, failed: &mut Vec<String>) -> Result<Found> {
+impl Counter {
+    /// Errors: no compiler that can count.
+    pub(super) fn new(
+        context: &Context,
+        kept: &CompileCache,
+        gpu: &'static Gpu,
+        sampled: bool,
+        own: Option<Own>,
+    ) -> Result<Self> {
+        let emulator = emulate::emulator()?.counting(Some(kept.folder.clone()));
+        let emulator = Arc::new(emulator.map_err(Missing::with(without::COMPILER))?);
+        let device = Device::with_driver(emulator.clone(), context.device.host());
+        Ok(Self { gpu, emulator, device, sampled, own, compiled: Vec::new() })
+    }
+
+    /// Counts the variants of a problem; those that fail are told in `failed`.
+    pub(super) fn ladder(
+        &mut self,
+        context: &Context,
+        emulation: &Emulation<'_>,
+        seed: u64,
+        failed: &mut Vec<String>,
+    ) -> Result<Found> {
         let Emulation { ladder, which, names } = emulation;
         let which = *which;
         let name = ladder.about().name;
         let (stage, began) = (format!("{name}: counters"), Instant::now());
         self.emulator.count(false);
         let mut session = match self.own {
-            Some(own) => ladder.open_with(which, &self.device, SEED, own)?,
-            None => ladder.open(which, &self.device, SEED)?,
+            Some(own) => ladder.open_with(which, &self.device, seed, own)?,
+            None => ladder.open(which, &self.device, seed)?,
         };
         let wanted =
             |variant: &str| names.contains(&variant) || self.own.is_some_and(|own| variant == own.name);
@@ -251,7 +294,7 @@ impl Counter<'_> {
             .filter(|(_, v)| v.backend == BackendKind::Cuda && wanted(v.name))
             .map(|(index, v)| (index, v.name, v.space.default_config(), v.refuses.clone()))
             .collect();
-        self.context.console.begin(&stage, variants.len());
+        context.console.begin(&stage, variants.len());
         let mut found = Found {
             ladder: name,
             problem: session.problem(),
@@ -263,7 +306,7 @@ impl Counter<'_> {
             if STOP.load(Ordering::SeqCst) {
                 break;
             }
-            self.context.console.step(variant);
+            context.console.step(variant);
             let mut counted = Counted {
                 name: variant.to_owned(),
                 config: config.to_string(),
@@ -282,7 +325,7 @@ impl Counter<'_> {
             }
             found.variants.push(counted);
         }
-        self.context.console.end(&stage, began.elapsed().as_secs_f64());
+        context.console.end(&stage, began.elapsed().as_secs_f64());
         Ok(found)
     }
 
@@ -295,14 +338,14 @@ impl Counter<'_> {
     ) -> rayspin::core::Result<Vec<Kernel>> {
         let Backend::Cuda(cuda) = self.device.backend() else { return Ok(Vec::new()) };
         let mut launched = Vec::new();
-        if !self.args.sampled {
+        if !self.sampled {
             // The first run makes tables and plans.
             self.emulator.count(false);
             launched = cuda.launches(|| session.run(variant, config, 0))?;
             self.device.synchronize()?;
         }
         self.emulator.take_counts();
-        self.emulator.count_only(self.args.sampled);
+        self.emulator.count_only(self.sampled);
         self.emulator.count(true);
         let counted = cuda.launches(|| session.run(variant, config, 0)).and_then(|more| {
             launched.extend(more);

@@ -7,7 +7,8 @@ use rayspin_emu::counting::{self, Access, Kind, Line, Space};
 use rayspin_shell::files;
 use serde_json::{Value, json as value};
 
-use super::{Counted, Found, Kernel, changed};
+use super::summary::Summary;
+use super::{Counted, FORMAT, Found, Kernel, changed};
 use crate::args::ladder::Counters;
 
 const SECTOR: f64 = counting::SECTOR as f64;
@@ -39,73 +40,26 @@ pub(super) fn print(found: &Found, args: &Counters) -> Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// Over accesses of all kernels: what `value` says of those that `wanted` wants.
-fn sum(counted: &Counted, value: fn(&Access) -> f64, wanted: impl Fn(&Access) -> bool + Copy) -> f64 {
-    counted.kernels.iter().map(|kernel| kernel.counts.sum(value, wanted)).sum()
-}
-
 fn ratio(above: f64, below: f64) -> Option<f64> {
     (below > 0.0).then(|| above / below)
 }
 
 fn summary(found: &Found) -> Table {
-    let mut columns = vec![
-        Column::text("Variant"),
-        Column::number("Load requests").significant(4).legend("of warps, to memory of the device"),
-        Column::number("Sectors").significant(4).legend("pieces of 32 bytes that loads move"),
-        Column::number("Moved / asked")
-            .decimals(2)
-            .legend("bytes of these sectors over the bytes that lanes ask for"),
-        Column::number("Store requests").significant(4),
-        Column::number("sectors").significant(4).legend("of stores and atomic operations"),
-        Column::number("moved / asked").decimals(2),
-        Column::number("Turns / least")
-            .decimals(2)
-            .legend("times that shared memory is busy, over the least for that width: bank conflicts"),
-        Column::number("Lanes").decimals(1).legend("active lanes of an instruction, of 32"),
-        Column::number("Splits").significant(3).legend("branches at which lanes of a warp part"),
-    ];
-    columns.push(
-        Column::number(format!("Time on {}", found.gpu.card)).seconds().legend("predicted, not measured"),
-    );
-    columns.push(Column::text("Limited by"));
+    let columns: Vec<_> =
+        std::iter::once(Column::text("Variant")).chain(Summary::all_columns(found.gpu)).collect();
     let caption = format!("{}: {}, counted on the CPU ({})", found.ladder, found.problem, found.compiler);
+    let empty = columns.len() - 2;
     let mut table = Table::new(caption, columns);
     for counted in &found.variants {
-        if let Some(why) = &counted.why {
-            let mut cells = vec![Cell::from(counted.name.as_str())];
-            cells.resize(11, Cell::Empty);
-            cells.push(why.as_str().into());
-            table.push(cells);
-            continue;
+        let mut row = vec![Cell::from(counted.name.as_str())];
+        match &counted.why {
+            Some(why) => {
+                row.extend(std::iter::repeat_n(Cell::Empty, empty));
+                row.push(why.as_str().into());
+            }
+            None => row.extend(Summary::of(counted).all_cells()),
         }
-        let global = |a: &Access| matches!(a.space, Space::Global | Space::Texture);
-        let loads = |a: &Access| global(a) && matches!(a.kind, Kind::Read | Kind::Texel);
-        let stores = |a: &Access| global(a) && matches!(a.kind, Kind::Write | Kind::Atomic);
-        let shared = |a: &Access| a.space == Space::Shared;
-        let instructions: f64 = counted.kernels.iter().map(|k| k.counts.instructions()).sum();
-        let lanes: f64 =
-            counted.kernels.iter().map(|k| k.counts.lanes_per_instruction() * k.counts.instructions()).sum();
-        let splits: f64 = counted.kernels.iter().flat_map(|k| &k.counts.lines).map(|line| line.splits).sum();
-        table.push(vec![
-            counted.name.as_str().into(),
-            sum(counted, |a| a.requests, loads).into(),
-            sum(counted, |a| a.sectors, loads).into(),
-            ratio(sum(counted, |a| a.sectors, loads) * SECTOR, sum(counted, |a| a.bytes, loads)).into(),
-            sum(counted, |a| a.requests, stores).into(),
-            sum(counted, |a| a.sectors, stores).into(),
-            ratio(sum(counted, |a| a.sectors, stores) * SECTOR, sum(counted, |a| a.bytes, stores)).into(),
-            ratio(sum(counted, |a| a.turns, shared), sum(counted, |a| a.least, shared)).into(),
-            ratio(lanes, instructions).into(),
-            splits.into(),
-            counted.seconds().into(),
-            match counted.limit() {
-                Some(limit) if counted.seconds().is_some() => limit.to_string().into(),
-                _ if counted.twin() => "not predicted: twin".into(),
-                _ if counted.kernels.iter().any(|k| !k.counts.whole) => "not predicted: too much".into(),
-                _ => Cell::Empty,
-            },
-        ]);
+        table.push(row);
     }
     table
 }
@@ -247,7 +201,7 @@ fn notes(found: &Found) -> Vec<String> {
             counts.kernel
         ));
     }
-    for counted in found.variants.iter().filter(|counted| counted.twin()) {
+    for counted in found.variants.iter().filter(|counted| counted.is_twin()) {
         notes.push(format!(
             "{}: the emulator runs other lines than a GPU (its twin): the counts are of these, and no time is predicted",
             counted.name
@@ -259,7 +213,7 @@ fn notes(found: &Found) -> Vec<String> {
 /// Everything.
 pub(super) fn json(ladders: &[Found]) -> Result<String> {
     let document = value!({
-        "program": "rayspin-ladder counters",
+        "program": FORMAT,
         "version": env!("CARGO_PKG_VERSION"),
         "ladders": ladders.iter().map(ladder).collect::<Vec<_>>(),
     });
@@ -276,9 +230,10 @@ fn ladder(found: &Found) -> Value {
             "variant": counted.name,
             "config": counted.config,
             "why": counted.why,
-            "twin": counted.twin(),
+            "twin": counted.is_twin(),
             "seconds": counted.seconds(),
             "limit": counted.limit(),
+            "summary": counted.why.is_none().then(|| Summary::of(counted)),
             "change_first": changed::first(found.gpu, counted),
             "kernels": counted.kernels.iter().map(kernel).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),

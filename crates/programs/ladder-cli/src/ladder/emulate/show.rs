@@ -9,6 +9,7 @@ use rayspin::tune::documents;
 use rayspin_emu::How;
 use serde_json::{Value, json as value};
 
+use super::super::counters::Summary;
 use super::super::csv::quoted;
 use super::{LadderOutcome, VariantTimes};
 
@@ -58,6 +59,7 @@ pub(super) fn variants(outcome: &LadderOutcome) -> Table {
         columns.push(Column::number("GPU").seconds());
     }
     columns.push(Column::number("Error").significant(2));
+    columns.extend(outcome.predicted.into_iter().flat_map(Summary::columns));
     let native = outcome.native.as_ref().map(|(_, seconds)| *seconds);
     let mut table = Table::new(caption, columns);
     for variant in &outcome.variants {
@@ -78,6 +80,9 @@ pub(super) fn variants(outcome: &LadderOutcome) -> Table {
             row.push(variant.gpu.into());
         }
         row.push(variant.error.into());
+        if outcome.predicted.is_some() {
+            row.extend(Summary::cells(variant.counts.as_ref()));
+        }
         table.push(row);
     }
     table
@@ -179,6 +184,7 @@ pub(super) fn json(about: &About, outcomes: &[LadderOutcome]) -> anyhow::Result<
             "as_loops_seconds": variant.loops,
             "gpu_seconds": variant.gpu,
             "error": variant.error,
+            "counts": variant.counts,
             "kernels": variant.kernels.iter().map(kernel).collect::<Vec<_>>(),
             "why": variant.why,
         })
@@ -198,6 +204,7 @@ pub(super) fn json(about: &About, outcomes: &[LadderOutcome]) -> anyhow::Result<
         value!({
             "ladder": outcome.ladder,
             "problem": outcome.problem,
+            "predicted_on": outcome.predicted.map(|gpu| gpu.card),
             "rust": native,
             "variants": outcome.variants.iter().map(variant).collect::<Vec<Value>>(),
             "published": published,
