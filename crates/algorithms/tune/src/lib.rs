@@ -14,6 +14,7 @@ mod build;
 mod host_transfer;
 pub mod input;
 mod ladder;
+mod launch_list;
 pub mod limits;
 mod own;
 mod space;

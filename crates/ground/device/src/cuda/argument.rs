@@ -134,6 +134,8 @@ pub struct Argument<'a> {
     writes: bool,
     /// The device of an address or of a texture.
     home: Option<Home>,
+    /// Bytes behind an address.
+    bytes: u64,
     life: PhantomData<&'a ()>,
 }
 
@@ -141,7 +143,7 @@ impl<'a> Argument<'a> {
     pub(super) fn scalar<T: bytemuck::Pod>(value: T, element: &'static str) -> Self {
         let mut bits = [0u64; 2];
         bytemuck::bytes_of_mut(&mut bits)[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
-        Self { bits, element, pointer: false, writes: false, home: None, life: PhantomData }
+        Self { bits, element, pointer: false, writes: false, home: None, bytes: 0, life: PhantomData }
     }
 
     pub(super) fn texture(handle: u64, home: Home) -> Self {
@@ -158,6 +160,45 @@ impl<'a> Argument<'a> {
         Self::scalar(value, c_name::<Complex<R>>())
     }
 
+    /// The value of a scalar of an integer type.
+    pub fn whole(&self) -> Option<i64> {
+        let bits = self.bits[0];
+        match self.element {
+            _ if self.pointer => None,
+            "int" => Some(i64::from(bits as u32 as i32)),
+            "unsigned int" => Some(i64::from(bits as u32)),
+            "long long" => Some(bits as i64),
+            "unsigned long long" => i64::try_from(bits).ok(),
+            _ => None,
+        }
+    }
+
+    /// A whole number as a scalar of this C type; `None` where the type does not hold it.
+    pub fn whole_as(value: i64, element: &str) -> Option<Self> {
+        match element {
+            "int" => i32::try_from(value).ok().map(Self::from),
+            "unsigned int" => u32::try_from(value).ok().map(Self::from),
+            "long long" => Some(Self::from(value)),
+            "unsigned long long" => u64::try_from(value).ok().map(Self::from),
+            "float" => Some(Self::from(value as f32)),
+            "double" => Some(Self::from(value as f64)),
+            _ => None,
+        }
+    }
+
+    /// The same memory as an array of elements of another C type.
+    pub fn of_elements(self, element: &'static str) -> Self {
+        Self { element, ..self }
+    }
+
+    /// The address and the bytes of an array of this device.
+    pub(super) fn memory(&self, what: &str, home: Home) -> Result<(u64, u64)> {
+        match self.home.filter(|_| self.pointer) {
+            Some(own) => home.expect(what, own).map(|()| (self.bits[0], self.bytes)),
+            None => Err(Error::value(what, "an array", self)),
+        }
+    }
+
     /// A count or an index as `unsigned`. Errors: more than 32 bits.
     pub fn count(value: usize) -> Result<Self> {
         u32::try_from(value)
@@ -168,14 +209,15 @@ impl<'a> Argument<'a> {
 
 impl<'a, T: Element> From<View<'a, T>> for Argument<'a> {
     fn from(view: View<'a, T>) -> Self {
-        Self { pointer: true, home: Some(view.home), ..Self::scalar(view.address, c_name::<T>()) }
+        let (home, bytes) = (Some(view.home), (view.len * size_of::<T>()) as u64);
+        Self { pointer: true, home, bytes, ..Self::scalar(view.address, c_name::<T>()) }
     }
 }
 
 impl<'a, T: Element> From<ViewMut<'a, T>> for Argument<'a> {
     fn from(view: ViewMut<'a, T>) -> Self {
-        let home = Some(view.home);
-        Self { pointer: true, writes: true, home, ..Self::scalar(view.address, c_name::<T>()) }
+        let (home, bytes) = (Some(view.home), (view.len * size_of::<T>()) as u64);
+        Self { pointer: true, writes: true, home, bytes, ..Self::scalar(view.address, c_name::<T>()) }
     }
 }
 
@@ -227,6 +269,11 @@ impl Kernel {
     /// The kernel's use of a multiprocessor's resources.
     pub fn resources(&self) -> Resources {
         self.function.resources()
+    }
+
+    /// Its parameters, in order.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
     }
 
     /// Number of blocks that one multiprocessor holds at once, for blocks of `threads` threads with `shared`

@@ -310,6 +310,23 @@ impl Cuda {
         unsafe { self.driver.copy(from.address, address, bytes) }
     }
 
+    /// [`Cuda::fill_variable`] from an array that is a kernel's argument. Errors: those, an argument that is
+    /// no array.
+    #[allow(unsafe_code)]
+    pub fn copy_to_variable(
+        &self,
+        source: &'static Source,
+        defines: &[Define],
+        name: &str,
+        from: &Argument<'_>,
+    ) -> Result<()> {
+        let (start, bytes) = from.memory("values of a variable", Home::of(&self.memory))?;
+        let address = self.variable(source, defines, name, bytes)?;
+        let _pass = self.memory.gate.pass();
+        // SAFETY: the variable has at least as many bytes as the array, and no array lies in it.
+        unsafe { self.driver.copy(start, address, bytes) }
+    }
+
     /// The address of a variable of at least `bytes` bytes.
     fn variable(&self, source: &'static Source, defines: &[Define], name: &str, bytes: u64) -> Result<u64> {
         let (address, size) = self.load(source, defines)?.module.variable(name)?;

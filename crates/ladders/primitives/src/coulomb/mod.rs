@@ -161,7 +161,7 @@ impl Algorithm for Coulomb {
 // v[(z ny + y) nx + x] = sum over atoms of charge / distance, where atoms[i] is x, y, z and the charge (w),
 // and the point (x, y, z) of the grid lies at (ox + x h, oy + y h, oz + z h). No atom lies on a point.
 extern \"C\" __global__ void coulomb(const float4* atoms, int count, float* v, int nx, int ny, int nz, float ox, float oy, float oz, float h)",
-            threads: |p| p.shape.iter().product(),
+            extent: |p| [p.shape[2], p.shape[1], p.shape[0]],
             defines: |_| Vec::new(),
             call: |data, call| {
                 let Data { grid, atoms, v, .. } = data;

@@ -237,7 +237,7 @@ impl Algorithm for Histogram {
 // are 0 before. Rayspin defines SAMPLE (unsigned char, unsigned short or unsigned int). Where counts have 8
 // bits, a kernel of Rayspin clamps yours to 255.
 extern \"C\" __global__ void histogram(const SAMPLE* samples, unsigned long long n, unsigned bins, unsigned* counts)",
-            threads: |p| p.samples,
+            extent: |p| [p.samples, 1, 1],
             defines: |p| vec![("SAMPLE", cuda::sample(p.width).to_owned())],
             call: cuda::counted_by,
         })

@@ -118,7 +118,7 @@ impl Algorithm for MatrixAdd {
             declaration: "\
 // c[i] = a[i] + b[i] for the n elements of three matrices.
 extern \"C\" __global__ void matrix_add(const float* a, const float* b, float* c, unsigned long long n)",
-            threads: |p| p.rows * p.columns,
+            extent: |p| [p.columns, p.rows, 1],
             defines: |_| Vec::new(),
             call: |data, call| {
                 let Data { a, b, c, .. } = data;

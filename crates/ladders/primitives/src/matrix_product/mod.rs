@@ -162,7 +162,7 @@ impl Algorithm for MatrixProduct {
             declaration: "\
 // C = A B, row by row in memory: A has m rows of k numbers, B k rows of n, C m rows of n.
 extern \"C\" __global__ void matrix_product(const float* a, const float* b, float* c, int m, int n, int k)",
-            threads: |p| p.m * p.n,
+            extent: |p| [p.n, p.m, 1],
             defines: |_| Vec::new(),
             call: |data, call| {
                 let Data { problem, a, b, c, .. } = data;

@@ -186,7 +186,7 @@ impl Algorithm for Sad {
 // / 4) * ((width + 3) / 4) + x / 4. Outside a frame its nearest pixel counts; tiles may cross the right and
 // the bottom edge.
 extern \"C\" __global__ void sad(const unsigned char* current, const unsigned char* reference, unsigned short* sums, int height, int width, int radius)",
-            threads: |p| p.shape().iter().product(),
+            extent: |p| [p.shape().iter().product(), 1, 1],
             defines: |_| Vec::new(),
             call: |data, call| {
                 let Data { problem, current, reference, sums, .. } = data;

@@ -155,7 +155,7 @@ impl Algorithm for Sobel {
 // (__fmul_rn), where with p(y, x) the image H = p(y-1, x+1) + 2 p(y, x+1) + p(y+1, x+1) - p(y-1, x-1) - 2
 // p(y, x-1) - p(y+1, x-1), and V is the same with x and y exchanged. Beyond an edge the nearest pixel counts.
 extern \"C\" __global__ void sobel(const unsigned char* image, unsigned char* out, int rows, int columns, float scale)",
-            threads: |p| p.rows * p.columns,
+            extent: |p| [p.columns, p.rows, 1],
             defines: |_| Vec::new(),
             call: |data, call| {
                 let Data { problem, image, out, .. } = data;

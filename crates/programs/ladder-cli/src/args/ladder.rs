@@ -83,6 +83,14 @@ pub(crate) struct Applications {
 pub(super) const TRY: &str = "\
 Without FILE it prints the declaration of the kernel: what it is called with and what it has to do.
 
+The file may have several kernels, __constant__ variables, functions, and the #include lines of a course; extern \"C\" is not \
+needed. One kernel of the declared name is launched with --block, --grid and --shared. Other launches are listed in the file, \
+in lines such as these; they name what the declaration names:
+  // array: float parts[(n + 1023) / 1024]          an array between kernels
+  // copy: taps = weights                           the values of a __constant__ variable
+  // launch: sums<<<(n + 1023) / 1024, 256>>>(values, parts, n)
+  // launch: last<<<1, dim3(32, 8), 4 * 256>>>(parts, sum, (n + 1023) / 1024)
+
 Your kernel must be right on every small problem of the tests, sizes of 1 and primes among them, within the tolerance of the \
 algorithm's own variants. Then it is timed on one problem, and stands in one table with them.
 
@@ -116,12 +124,13 @@ pub(crate) struct Try {
     /// The problem in another size: 8192x8192, 4194304, 2^22
     #[arg(long, value_name = "AxB")]
     pub(crate) size: Option<String>,
-    /// Threads of a block
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    pub(crate) block: u32,
-    /// Blocks [default: enough for one thread for each output element; of histogram for each sample]
-    #[arg(long, value_name = "N")]
-    pub(crate) grid: Option<u32>,
+    /// Threads of a block along x, y and z: 256, 32x8, 8x8x8
+    #[arg(long, value_name = "AxB", default_value = "256")]
+    pub(crate) block: String,
+    /// Blocks along x, y and z [default: enough for one thread for each output element; of histogram for each
+    /// sample]
+    #[arg(long, value_name = "AxB")]
+    pub(crate) grid: Option<String>,
     /// Bytes of dynamic shared memory of a block
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) shared: u32,
@@ -238,12 +247,12 @@ pub(crate) struct Counters {
     /// A kernel of your own, as rayspin-ladder try takes it, beside the variants that --variant names
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) own: Option<PathBuf>,
-    /// Threads of a block of your own kernel
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    pub(crate) block: u32,
-    /// Blocks of your own kernel [default: enough for one thread for each output element]
-    #[arg(long, value_name = "N")]
-    pub(crate) grid: Option<u32>,
+    /// Threads of a block of your own kernel along x, y and z: 256, 32x8
+    #[arg(long, value_name = "AxB", default_value = "256")]
+    pub(crate) block: String,
+    /// Blocks of your own kernel along x, y and z [default: enough for one thread for each output element]
+    #[arg(long, value_name = "AxB")]
+    pub(crate) grid: Option<String>,
     /// Bytes of dynamic shared memory of a block of your own kernel
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(crate) shared: u32,

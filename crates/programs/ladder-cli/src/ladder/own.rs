@@ -16,7 +16,7 @@ use rayspin::report::table::{Cell, Column, Table};
 use rayspin::tune::{Ladder, Own, Session, Which, sources};
 use rayspin_lab::{BenchmarkRun, Outcome, Step, benchmark};
 use rayspin_shell::interrupt::{STOP, stoppable};
-use rayspin_shell::{BadInput, Context, files, say};
+use rayspin_shell::{BadInput, Context, effect, files, say};
 
 use super::benchmark::{budget, check_case, size};
 use super::checks::{Checker, first_difference};
@@ -42,7 +42,8 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
     let (kernel, declaration) = signature(known_ladders, ladder, which)?;
     let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
     emulate::check(&args.variant, &ladders)?;
-    let own = own(file, args.block, args.grid, args.shared)?;
+    let launch = LaunchOptions { block: &args.block, grid: args.grid.as_deref(), shared: args.shared };
+    let own = own(context, file, &launch)?;
     if !gpu && together() {
         return apart(own.name, line, case.is_none() && size.is_none());
     }
@@ -229,31 +230,63 @@ fn print_declaration(name: &str, kernel: &str, declaration: &str) -> Result<()> 
     let text = format!(
         "{declaration} {{\n    // Your code.\n}}\n\n\
          // Write the kernel {kernel}, with any functions that it calls, to a file.\n\
-         // Blocks and the grid are one-dimensional. --block and --grid set them.\n\
-         // The defaults are 256 threads a block, and a thread for each output.\n\
-         // The file needs no #include and no main. Then:\n\
+         // --block and --grid set its blocks: 256, 32x8, 8x8x8. The defaults are 256 threads a block, and a\n\
+         // thread for each output. Several kernels are launched by lines such as these, with the names above:\n\
+         // // launch: first<<<(n + 255) / 256, 256>>>(a, n)\n\
+         // The file needs no main. Then:\n\
          // rayspin-ladder try {name} FILE"
     );
     files::print(&text)
 }
 
-/// The user's kernel. Errors: no such file, no text, a block without threads.
-pub(super) fn own(file: &Path, block: u32, grid: Option<u32>, shared: u32) -> Result<Own> {
+/// The user's kernels. Errors: no such file, no text, a block without threads, options beside a list of
+/// launches.
+pub(super) fn own(context: &Context, file: &Path, launch: &LaunchOptions<'_>) -> Result<Own> {
     let text = rayspin::io::read_text(file).map_err(|error| {
         BadInput::new(format!("expected CUDA C++, found none: {error}"))
             .hint("rayspin-ladder try NAME prints how such a kernel begins")
     })?;
-    let hint = "rayspin-ladder try --help tells of threads and blocks";
-    if !(1..=1024).contains(&block) {
-        let message = format!("--block: expected 1 to 1024, found {block}");
-        return Err(BadInput::new(message).hint(hint).into());
-    }
-    if grid == Some(0) {
-        return Err(BadInput::new("--grid: expected at least 1, found 0").hint(hint).into());
-    }
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let own = Own::new(&name, &name, text, block);
-    Ok(Own { blocks: grid, shared, ..own })
+    let threads = sides("--block", launch.block, 1024)?;
+    let all: u64 = threads.iter().map(|&side| u64::from(side)).product();
+    if all > 1024 {
+        let message = format!("--block: expected at most 1024 threads in all, found {all}");
+        return Err(BadInput::new(message).hint(LAUNCH_HINT).into());
+    }
+    let blocks = launch.grid.map(|grid| sides("--grid", grid, i32::MAX as u32)).transpose()?;
+    let own = Own::new(&name, &text, threads, &[]).map_err(|error| {
+        BadInput::new(error.to_string()).hint("rayspin-ladder try --help shows such lines")
+    })?;
+    if own.lists_launches()
+        && let Some(option) = ["block", "grid", "shared"].iter().find_map(|field| context.given.name(field))
+    {
+        effect::refuse(option, "a file that lists no launches", &format!("launches in {name}"))?;
+    }
+    Ok(own.launched(blocks, launch.shared))
+}
+
+/// How the user's kernel is launched, where its file does not say so.
+pub(super) struct LaunchOptions<'a> {
+    pub(super) block: &'a str,
+    pub(super) grid: Option<&'a str>,
+    pub(super) shared: u32,
+}
+
+const LAUNCH_HINT: &str = "rayspin-ladder try --help tells of threads and blocks";
+
+/// One to three numbers between "x".
+fn sides(option: &str, text: &str, most: u32) -> Result<[u32; 3]> {
+    let sides: Option<Vec<u32>> = text
+        .split('x')
+        .map(|side| side.trim().parse().ok().filter(|side| (1..=most).contains(side)))
+        .collect();
+    let sides = sides.filter(|sides| sides.len() <= 3).ok_or_else(|| {
+        let message =
+            format!("{option}: expected one to three numbers of 1 to {most}, as in 32x8, found {text}");
+        BadInput::new(message).hint(LAUNCH_HINT)
+    })?;
+    let side = |axis: usize| sides.get(axis).copied().unwrap_or(1);
+    Ok([side(0), side(1), side(2)])
 }
 
 /// Set in the process that runs a kernel in the emulator.

@@ -184,3 +184,90 @@ fn declarations_and_sources_are_printed() {
         &["gpu-packed"],
     );
 }
+
+#[test]
+fn blocks_have_three_axes_and_a_file_lists_its_launches() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(f.join(name), text).unwrap();
+    // As a course writes it: includes, no extern "C", a block of two axes.
+    write(
+        "plane.cu",
+        "#include <stdio.h>\n#include <cuda_runtime.h>\n\
+         __global__ void sobel(const unsigned char* image, unsigned char* out, int rows, int columns, float scale) {\n\
+         \x20   int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;\n\
+         \x20   if (x >= columns || y >= rows) return;\n\
+         \x20   int p[3][3];\n\
+         \x20   for (int j = 0; j < 3; j++)\n\
+         \x20       for (int i = 0; i < 3; i++)\n\
+         \x20           p[j][i] = image[min(max(y + j - 1, 0), rows - 1) * columns + min(max(x + i - 1, 0), columns - 1)];\n\
+         \x20   int h = p[0][2] + 2 * p[1][2] + p[2][2] - p[0][0] - 2 * p[1][0] - p[2][0];\n\
+         \x20   int v = p[2][0] + 2 * p[2][1] + p[2][2] - p[0][0] - 2 * p[0][1] - p[0][2];\n\
+         \x20   out[y * columns + x] = min(255, (int)__fmul_rn(scale, (float)(abs(h) + abs(v))));\n}\n",
+    );
+    let quick = ["--device", "cpu", "--rounds", "3", "--budget", "0.01", "--fast"];
+    let line =
+        |rest: &[&str]| String::from_utf8(ok(&[&["try"], rest, &quick[..]].concat(), f).stdout).unwrap();
+    let told = line(&["sobel", "plane.cu", "--block", "32x8", "--variant", "gpu-eight-reads"]);
+    assert!(told.contains("plane.cu: results are right"), "{told}");
+    // Two kernels with an array between them, and a variable that is filled.
+    write(
+        "two.cu",
+        "// array: unsigned parts[4 * bins]\n// launch: clear<<<(4 * bins + 63) / 64, 64>>>(parts, 4 * bins)\n\
+         // launch: count<<<dim3(2, 2), dim3(16, 4)>>>(samples, n, bins, parts)\n\
+         // launch: add<<<(bins + 63) / 64, 64>>>(parts, counts, bins)\n\
+         __global__ void clear(unsigned* parts, int n) {\n\
+         \x20   int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n) parts[i] = 0;\n}\n\
+         __global__ void count(const SAMPLE* samples, unsigned long long n, unsigned bins, unsigned* parts) {\n\
+         \x20   unsigned block = blockIdx.y * 2 + blockIdx.x, thread = threadIdx.y * 16 + threadIdx.x;\n\
+         \x20   for (unsigned long long i = block * 64 + thread; i < n; i += 256)\n\
+         \x20       if (samples[i] < bins) atomicAdd(&parts[block * bins + samples[i]], 1u);\n}\n\
+         __global__ void add(const unsigned* parts, unsigned* counts, unsigned bins) {\n\
+         \x20   unsigned b = blockIdx.x * blockDim.x + threadIdx.x;\n\
+         \x20   if (b < bins) counts[b] = parts[b] + parts[bins + b] + parts[2 * bins + b] + parts[3 * bins + b];\n}\n",
+    );
+    let told = line(&["histogram", "two.cu", "--variant", "gpu-one-pass"]);
+    assert!(told.contains("two.cu: results are right"), "{told}");
+    let options = ["--device", "cpu"];
+    let refused = |arguments: &[&str], words: &[&str]| {
+        refused(&[&["try"], arguments, &options[..]].concat(), f, words);
+    };
+    refused(
+        &["histogram", "two.cu", "--block", "64"],
+        &["--block", "lists no launches", "launches in two.cu"],
+    );
+    refused(&["sobel", "plane.cu", "--block", "64x32"], &["--block", "1024 threads in all, found 2048"]);
+    refused(&["sobel", "plane.cu", "--grid", "4x0"], &["--grid", "as in 32x8, found 4x0"]);
+    let text = std::fs::read_to_string(f.join("two.cu")).unwrap();
+    for (old, new, words) in [
+        ("(parts, counts, bins)\n", "(parts, count, bins)\n", ["two.cu:4: expected an array", "found count"]),
+        (
+            "(parts, counts, bins)\n",
+            "(parts, samples, bins)\n",
+            ["two.cu:4: add, parameter 2", "found unsigned int* counts"],
+        ),
+        (
+            "(parts, counts, bins)\n",
+            "(parts, counts)\n",
+            ["two.cu:4: arguments of add: expected 3", "found 2"],
+        ),
+        ("launch: add<<<", "launch: sum<<<", ["one named sum", "add, clear, count"]),
+        (
+            "unsigned parts[4 * bins]",
+            "string parts[4 * bins]",
+            ["two.cu:1: expected an array of", "found string"],
+        ),
+        (
+            "unsigned parts[4 * bins]",
+            "unsigned parts[4 * bin]",
+            ["two.cu:1: expected a whole number", "found bin"],
+        ),
+        ("dim3(2, 2)", "dim3(2, 2", ["two.cu:3: expected launch: KERNEL<<<BLOCKS", "found launch: count"]),
+    ] {
+        assert!(text.contains(old), "{old}");
+        write("wrong.cu", &text.replace(old, new));
+        let words: Vec<_> = words.map(|word| word.replace("two.cu", "wrong.cu")).to_vec();
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        refused(&["histogram", "wrong.cu"], &words);
+    }
+}

@@ -64,7 +64,7 @@ fn backwards(problem: &Problem) -> Row<MatrixAdd> {
 
 /// A variant for a GPU: a CUDA source with the algorithm's signature.
 fn kernel(name: &'static str, source: &'static Source, problem: &Problem) -> Row<MatrixAdd> {
-    let own = Own { name, source, threads: 64, blocks: Some(4), shared: 0 };
+    let own = Own::of(name, source, 64).launched(Some([4, 1, 1]), 0);
     let row = own.row(&MatrixAdd, problem).unwrap();
     Variant { summary: "four blocks go over all elements", ..row }
 }
@@ -300,7 +300,7 @@ fn wrong_rows_are_found() {
 
 #[test]
 fn a_kernel_of_other_parameters_makes_no_row() {
-    let own = Own { name: "gpu-scale", source: &scale::SOURCE, threads: 64, blocks: None, shared: 0 };
+    let own = Own::of("gpu-scale", &scale::SOURCE, 64);
     let error = own.row(&MatrixAdd, &small()).err().unwrap().to_string();
     holds(&error, &["one named matrix_add", "scale"]);
 }

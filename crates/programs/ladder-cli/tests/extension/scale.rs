@@ -44,7 +44,7 @@ struct Scale;
 /// The algorithm with a variant for each kind of processor.
 pub(crate) fn ladder() -> Box<dyn Ladder> {
     Box::new(With::new(Scale, |problem| {
-        let own = Own { name: "gpu-thread-each", source: &SOURCE, threads: 256, blocks: None, shared: 0 };
+        let own = Own::of("gpu-thread-each", &SOURCE, 256);
         vec![own.row(&Scale, problem).unwrap().forms(|| vec![Build::plain(&SOURCE)])]
     }))
 }
@@ -94,7 +94,7 @@ impl Algorithm for Scale {
             declaration: "\
 // y[i] = 3 x[i] for n numbers.
 extern \"C\" __global__ void scale(const float* x, float* y, unsigned long long n)",
-            threads: |p| p.0,
+            extent: |p| [p.0, 1, 1],
             defines: |_| Vec::new(),
             call: |data, call| {
                 let n = (data.y.len() as u64).into();

@@ -161,7 +161,11 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Counters, line: &
         return launches::run(context, &plans, file);
     }
     let own = match &args.own {
-        Some(file) => Some(own::own(file, args.block, args.grid, args.shared)?),
+        Some(file) => {
+            let launch =
+                own::LaunchOptions { block: &args.block, grid: args.grid.as_deref(), shared: args.shared };
+            Some(own::own(context, file, &launch)?)
+        }
         None => None,
     };
     if let Some(own) = own.filter(|_| own::together()) {
