@@ -97,7 +97,7 @@ fn corners_of_the_direct_transforms_spaces_meet_their_tolerance() {
             for size in [&[7, 2053][..], &[19, 3, 5, 131]] {
                 let mut session = ladder.open(Which::Case(None, Some(size)), &device, 7).unwrap();
                 for (at, variant) in session.variants().to_vec().iter().enumerate() {
-                    let many = ["gpu-constant", "gpu-sfu", "gpu-tuned"].contains(&variant.name);
+                    let many = ["gpu-constant", "gpu-fixed", "gpu-sfu", "gpu-tuned"].contains(&variant.name);
                     let runs = variant.backend == device.kind() && variant.refuses.is_none();
                     if !runs || variant.space.is_empty() || (size.len() == 2 && !many) {
                         continue;
@@ -140,12 +140,13 @@ fn configurations_that_cannot_run_name_the_limit() {
         let error = session.run(at, &config, 0).unwrap_err().to_string();
         assert!(error.contains(limit), "{error}");
     }
-    // The published space, less what f64 has no room for.
+    // The lecture's space, less what f64 has no room for.
     let count = |name: &str, variant: &str| {
         let ladder = ladders().into_iter().find(|l| l.about().name == name).unwrap();
         let variants = ladder.outline(Which::Trial(0)).unwrap().variants;
         variants.into_iter().find(|r| r.name == variant).unwrap().space.configs().len()
     };
     assert_eq!((count("nudft-q", "gpu-constant"), count("nudft-adjoint", "gpu-sfu")), (175, 175));
+    assert_eq!(count("nudft-q", "gpu-fixed"), 175);
     assert_eq!(count("nudft-adjoint-f64", "gpu-constant"), 150);
 }

@@ -141,7 +141,12 @@ fn adjoint<T: SimdReal + rayspin_core::Real>(device: &Device, variant: nudft::Cu
 #[test]
 fn transforms_for_single_precision_refuse_numbers_of_double_precision() {
     let device = Emulator::device().unwrap();
-    for variant in [nudft::CudaVariant::Sfu, nudft::CudaVariant::Tuned, nudft::CudaVariant::Separable] {
+    for variant in [
+        nudft::CudaVariant::Fixed,
+        nudft::CudaVariant::Sfu,
+        nudft::CudaVariant::Tuned,
+        nudft::CudaVariant::Separable,
+    ] {
         adjoint::<f32>(&device, variant).unwrap();
         let refused = adjoint::<f64>(&device, variant).unwrap_err().to_string();
         assert!(refused.contains("f32"), "{refused}");

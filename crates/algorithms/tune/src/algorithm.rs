@@ -27,7 +27,7 @@ pub struct About {
 pub enum Unit {
     /// Bytes to and from memory: GB/s.
     Bytes,
-    /// Operations as the literature counts them ([`Counts::flops`]), whichever variant runs: GFLOP/s.
+    /// Operations of the problem ([`Counts::flops`]), whichever variant runs: GFLOP/s.
     Flops,
     /// [`Counts::items`]: pairs, samples, points.
     Items(&'static str),
@@ -105,7 +105,7 @@ pub mod documents {
     pub const HISTOGRAMS: &str = "“Histograms” (lab journal)";
 }
 
-/// A row of a table in the literature: what stands beside the variant that names it in
+/// A row of a table of a lecture or journal: what stands beside the variant that names it in
 /// [`reproduces`](crate::variant::Variant::reproduces).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Published {
@@ -117,23 +117,56 @@ pub struct Published {
     pub seconds: Option<f64>,
     /// The table's own rate, in the algorithm's [`Unit`] a second, where stated.
     pub rate: Option<f64>,
+    /// The problem that was measured, as the ladder's own problems print: `4194304 i32`. Empty where the
+    /// document states no size.
+    pub problem: &'static str,
+    /// What a reader has to know of the row: `Intel MKL on several cores`. Empty: nothing.
+    pub note: &'static str,
 }
 
 impl Published {
+    /// A row without figures, size and note.
+    pub const fn new(document: &'static str, row: &'static str) -> Self {
+        Self { document, row, seconds: None, rate: None, problem: "", note: "" }
+    }
+
+    /// Sets [`Published::seconds`].
+    pub const fn seconds(mut self, seconds: f64) -> Self {
+        self.seconds = Some(seconds);
+        self
+    }
+
+    /// Sets [`Published::rate`].
+    pub const fn rate(mut self, rate: f64) -> Self {
+        self.rate = Some(rate);
+        self
+    }
+
+    /// Sets [`Published::problem`].
+    pub const fn measured_at(mut self, problem: &'static str) -> Self {
+        self.problem = problem;
+        self
+    }
+
+    /// Sets [`Published::note`].
+    pub const fn note(mut self, note: &'static str) -> Self {
+        self.note = note;
+        self
+    }
+
     /// The table of kernels on GPUs and multicore processors: seconds of C on a CPU, of the CUDA source
     /// there, and on a GPU.
     pub const fn on_processors(seconds: [f64; 3]) -> [Self; 3] {
         const fn row(row: &'static str, seconds: f64) -> Published {
-            let document = documents::APPLICATION_DEVELOPMENT;
-            Published { document, row, seconds: Some(seconds), rate: None }
+            Published::new(documents::APPLICATION_DEVELOPMENT, row).seconds(seconds)
         }
         let [c, source, gpu] = seconds;
         [row("C on a CPU", c), row("CUDA source on a CPU", source), row("CUDA on a GPU", gpu)]
     }
 }
 
-/// A row of the literature's application table: what limited an application on a GPU, and how much faster
-/// than one core of a CPU it was.
+/// A row of the lecture's application table: what limited an application on a GPU, and how much faster it was
+/// than on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PublishedApplication {
     /// The document that has the table: one of [`documents`].
@@ -177,7 +210,7 @@ pub struct Counts {
     pub flow: Flow,
     /// What [`Unit::Items`] counts.
     pub items: f64,
-    /// What [`Unit::Flops`] counts where variants do less than the literature counts; `None`: what each
+    /// What [`Unit::Flops`] counts where variants do less than the problem's plain formula; `None`: what each
     /// variant's [`Work::flops`](crate::variant::Work::flops) counts.
     pub flops: Option<f64>,
 }
@@ -250,12 +283,12 @@ pub trait Algorithm: Send + Sync + 'static {
         Counts::default()
     }
 
-    /// The rows of the literature.
+    /// The rows of the lecture or journal that it follows.
     fn published(&self) -> &'static [Published] {
         &[]
     }
 
-    /// Its row of the literature's application table.
+    /// Its row of the lecture's application table.
     fn published_application(&self) -> Option<PublishedApplication> {
         None
     }

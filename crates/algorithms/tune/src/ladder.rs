@@ -32,9 +32,9 @@ pub trait Ladder: Send + Sync {
     fn default_case(&self, kind: BackendKind) -> Option<&'static str>;
     /// How many trials there are.
     fn trials(&self) -> usize;
-    /// The rows of the literature.
+    /// The rows of the lecture or journal that it follows.
     fn published(&self) -> &'static [Published];
-    /// Its row of the literature's application table.
+    /// Its row of the lecture's application table.
     fn published_application(&self) -> Option<PublishedApplication>;
     /// Every program in every form that the variants of its cases and trials may launch.
     fn programs(&self) -> Vec<Build>;

@@ -39,7 +39,7 @@ pub struct Variant<P: 'static, I> {
     /// The function or functions that compute it.
     pub implementation: I,
     /// What any implementation of this form must move and compute: this variant's own work, not what the
-    /// literature counts.
+    /// plain formula counts.
     pub work: fn(&P) -> Work,
     /// The units that do its operations, where these are not the problem's ([`crate::Counts::peak`]).
     pub peak: Option<Peak>,

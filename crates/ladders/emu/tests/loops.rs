@@ -52,7 +52,7 @@ fn ladder(name: &str) -> Box<dyn Ladder> {
 
 #[test]
 fn kernels_as_loops_meet_their_oracles() {
-    // Kernels with a barrier, of the ladders that the sources have a table of.
+    // Kernels with a barrier, of the ladders that the lecture has a table of.
     let split = [
         ("matrix-product", "gpu-tiled", "matrix_product::tiled"),
         ("coulomb", "gpu-points", "coulomb::points"),

@@ -57,7 +57,7 @@ pub struct Entry {
     pub sweep: Option<String>,
     /// The processor's clock in MHz, the median over the variants, where it is known.
     pub clock_mhz: Option<f64>,
-    /// The rows of the literature.
+    /// The rows of the lecture or journal that the ladder follows.
     pub published: Vec<Row>,
     /// The variants.
     #[serde(flatten)]
@@ -76,6 +76,12 @@ pub struct Row {
     pub seconds: Option<f64>,
     /// The rate in the unit of the benchmark run a second, where stated.
     pub rate: Option<f64>,
+    /// The problem that was measured. Empty where no size is stated, and in records from before it was kept.
+    #[serde(default)]
+    pub problem: String,
+    /// What a reader has to know of the row.
+    #[serde(default)]
+    pub note: String,
 }
 
 impl Record {
@@ -137,6 +143,8 @@ impl Entry {
                     row: p.row.to_owned(),
                     seconds: p.seconds,
                     rate: p.rate,
+                    problem: p.problem.to_owned(),
+                    note: p.note.to_owned(),
                 })
                 .collect(),
             run,
@@ -208,7 +216,8 @@ mod tests {
         assert_eq!(run.steps[0].share(), Some(0.5));
         assert_eq!(run.steps[1].share(), None);
         let about = About { name: "n", title: "t", readme: "", unit: Unit::Items("pairs") };
-        let published = [Published { document: "a journal", row: "K1", seconds: Some(8e-3), rate: None }];
+        let published =
+            [Published::new("a journal", "K1").seconds(8e-3).measured_at("9 pairs").note("a slow one")];
         let mut record = Record::new("0.1.0", "2026-05-04T12:00:00Z");
         record.runs.push(Entry::new(&about, &published, Peak::F32, run));
         let text = record.to_json().unwrap();

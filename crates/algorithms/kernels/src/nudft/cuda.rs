@@ -306,7 +306,7 @@ pub(super) fn adjoint<R: Real>(
             let launch = blocks_of(value(config, "threads", 128)?, grid.points(), batch, 1)?;
             work.naive("adjoint", grid, launch, samples, image)
         }
-        CudaVariant::Constant | CudaVariant::Sfu | CudaVariant::Tuned => {
+        CudaVariant::Constant | CudaVariant::Fixed | CudaVariant::Sfu | CudaVariant::Tuned => {
             work.pieces(variant, config, grid, samples, image)
         }
         CudaVariant::Separable | CudaVariant::Double | CudaVariant::Tensor | CudaVariant::Wgmma => {

@@ -80,6 +80,7 @@ pub fn variants<T: SimdReal>() -> Vec<Variant<Problem, Implementation<T>>> {
         mirrored(),
     ];
     let single = [
+        CudaVariant::Fixed,
         CudaVariant::Sfu,
         CudaVariant::Tuned,
         CudaVariant::Separable,
@@ -114,7 +115,7 @@ fn on_cpu<T: SimdReal>(
         .unpredictable()
 }
 
-/// The row of a variant. The first four compute each pair by itself; the others share products between
+/// The row of a variant. The first five compute each pair by itself; the others share products between
 /// voxels, most of them on tensor cores.
 pub(super) fn on_gpu<T: SimdReal>(variant: CudaVariant) -> Variant<Problem, Implementation<T>> {
     let row = |summary, single, forms: fn() -> Vec<Build>, space| {
@@ -143,10 +144,9 @@ pub(super) fn on_gpu<T: SimdReal>(variant: CudaVariant) -> Variant<Problem, Impl
             .reproduces("GPU naive"),
         CudaVariant::Constant => row!(Constant, "samples in constant memory, a few of them a launch", 1e-5)
             .reproduces("GPU constant memory"),
-        CudaVariant::Sfu => {
-            row!(Sfu, "32-bit fixed-point phases, sine and cosine by the special-function units", 1e-5)
-                .reproduces("GPU + SFU")
-        }
+        CudaVariant::Fixed => row!(Fixed, "the same, phases of 32-bit fixed point in place of f64", 1e-5),
+        CudaVariant::Sfu => row!(Sfu, "the same, sine and cosine by the special-function units", 1e-5)
+            .reproduces("GPU + SFU"),
         CudaVariant::Tuned => row!(
             Tuned,
             "the same, several voxels of a row a thread, which a sample's load serves together",
@@ -225,8 +225,7 @@ fn too_long(problem: &Problem) -> Option<String> {
     })
 }
 
-/// 12 flops a pair: ten of phase and complex multiply-add, two for sine and cosine, as the sources count.
-/// What variants do that compute each pair by itself.
+/// The lecture's operations a pair ([`Problem::flops`]): what variants do that compute each pair by itself.
 fn work<T: SimdReal>(problem: &Problem) -> Work {
     let complex = size_of::<Complex<T>>() as f64;
     let dims = problem.matrix.len() as f64;

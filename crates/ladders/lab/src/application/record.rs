@@ -119,7 +119,7 @@ pub struct Row {
     pub gpu: Side,
     /// One core, and what its rate counts of the row's problem over what it counts of the core's.
     pub one_core: Option<(OneCore, f64)>,
-    /// The literature's row.
+    /// The lecture's row.
     pub published: Option<Published>,
     /// The day on which the row was measured, where that is not the table's.
     #[serde(default, skip_serializing_if = "Option::is_none")]

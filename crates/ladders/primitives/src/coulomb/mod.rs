@@ -149,7 +149,7 @@ impl Algorithm for Coulomb {
         Counts { items: pairs(problem), ..Counts::default() }
     }
 
-    /// The lectures state the times, not the sizes.
+    /// The lecture states the times, not the sizes.
     fn published(&self) -> &'static [Published] {
         const { &Published::on_processors([180.0, 45.0, 0.28]) }
     }

@@ -27,7 +27,8 @@ pub(super) fn rows() -> Vec<Row<Sad>> {
         .reproduces("C on a CPU"),
         on_cpu("simd", "16 displacements at a time, padded frames, one thread", |_, d| on_simd(d, false)),
         on_cpu("threads", "the same on all cores", |_, d| on_simd(d, true)),
-        a_thread("gpu-naive", "a thread a sum, bytes from global memory", run(cuda::naive)),
+        a_thread("gpu-naive", "a thread a sum, bytes from global memory", run(cuda::naive))
+            .reproduces("CUDA on a GPU"),
         a_thread(
             "gpu-texture",
             "the same through textures",
@@ -37,8 +38,7 @@ pub(super) fn rows() -> Vec<Row<Sad>> {
                 }
                 Ok(())
             }),
-        )
-        .reproduces("CUDA on a GPU"),
+        ),
         window("gpu-shared", "the window of the reference in shared memory", |config, d| {
             cuda::window_of("shared_bytes", config, d)
         }),

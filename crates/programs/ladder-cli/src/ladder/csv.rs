@@ -4,7 +4,8 @@ use rayspin_lab::record::Record;
 use rayspin_lab::{LaunchMode, Outcome, Timed};
 
 const HEAD: &str = "ladder,case,problem,device,clock_mhz,variant,parameters,outcome,seconds,seconds_low,seconds_high,rate,unit,\
-                    step,cumulative,floor_seconds,of_limit,error,tolerance,published_document,published_row,published_seconds,published_rate,launch,why";
+                    step,cumulative,floor_seconds,of_limit,error,tolerance,published_document,published_row,\
+                    published_seconds,published_rate,published_problem,published_note,launch,why";
 
 /// All variants of a record.
 pub(super) fn lines(record: &Record) -> String {
@@ -43,6 +44,8 @@ pub(super) fn lines(record: &Record) -> String {
                 theirs.map(|p| p.row.clone()).unwrap_or_default(),
                 number(theirs.and_then(|p| p.seconds)),
                 number(theirs.and_then(|p| p.rate)),
+                theirs.map(|p| p.problem.clone()).unwrap_or_default(),
+                theirs.map(|p| p.note.clone()).unwrap_or_default(),
                 launch(timed, entry.launch),
                 why.to_owned(),
             ];

@@ -1,4 +1,4 @@
-//! A benchmark run as the sources' table.
+//! A benchmark run as a table, with the rows that lectures and journals published beside it.
 
 use std::fmt::Write as _;
 
@@ -28,12 +28,31 @@ pub(super) fn benchmark_run(entry: &Entry, limits: Option<&Limits>, width: Width
     text + &width.lines(&below)
 }
 
-/// Where the published rows are from, and why a variant is above its limit.
-pub(super) fn notes(entry: &Entry, limits: Option<&Limits>) -> Vec<String> {
-    let mut notes = Vec::new();
-    if entry.run.steps.iter().any(|step| step.reproduces.is_some()) {
-        notes.push(format!("published: {}, on the machine of its time", entry.document()));
+/// Where the published rows are from, of which size, and what has to be known of them.
+fn published(entry: &Entry) -> Vec<String> {
+    let steps = entry.run.steps.iter();
+    let rows: Vec<_> = steps.filter_map(|step| entry.published_row(step.reproduces.as_deref())).collect();
+    if rows.is_empty() {
+        return Vec::new();
     }
+    let figures = rows.iter().filter(|row| row.seconds.is_some() || row.rate.is_some());
+    let mut sizes: Vec<&str> = figures.map(|row| row.problem.as_str()).collect();
+    sizes.dedup();
+    let size = match sizes.as_slice() {
+        [] => String::new(),
+        [same] if *same == entry.run.problem => String::new(),
+        [""] => "; its size is not known".to_owned(),
+        sizes => format!("; of {}, this run of {}", sizes.join("; "), entry.run.problem),
+    };
+    let mut notes = vec![format!("published: {}, on the machine of its time{size}", entry.document())];
+    let told = rows.iter().filter(|row| !row.note.is_empty());
+    notes.extend(told.map(|row| format!("published {}: {}", row.row, row.note)));
+    notes
+}
+
+/// What there is to know of published rows, and why a variant is above its limit.
+pub(super) fn notes(entry: &Entry, limits: Option<&Limits>) -> Vec<String> {
+    let mut notes = published(entry);
     let mut above: [Vec<&str>; 3] = Default::default();
     for step in &entry.run.steps {
         if let Some(why) = limits.and_then(|limits| Above::of(entry, step, limits)) {
@@ -79,7 +98,7 @@ fn throttled(entry: &Entry) -> Option<[f64; 2]> {
     (high > 1.01 * low).then_some([low, high])
 }
 
-/// The sources' table.
+/// The table of a run.
 pub(super) fn table(entry: &Entry) -> Table {
     let steps = &entry.run.steps;
     let parameters = steps.iter().any(|step| step.config.values().next().is_some());
@@ -94,7 +113,9 @@ pub(super) fn table(entry: &Entry) -> Table {
             .legend("the middle half of the rounds, from the first to the third quartile, over the median"),
         Column::number("Rate").unit(entry.giga()).significant(4).legend(match entry.unit.as_str() {
             "B" => "bytes that the variant has to move, a second".to_owned(),
-            "flop" => "operations as the literature counts them for any variant, a second".to_owned(),
+            "flop" => {
+                "operations of the problem's plain formula, whichever variant runs, a second".to_owned()
+            }
             items => format!("{items} a second"),
         }),
         Column::number("Step ×").decimals(2).legend("how much faster than the variant above"),
@@ -224,11 +245,21 @@ mod tests {
         let width = Width { wide: true };
         assert!(!benchmark_run(&own, None, width).contains("ublished"));
         own.run.steps[0].reproduces = Some("K1".into());
-        let row = Published { document: documents::HISTOGRAMS, row: "K1", seconds: Some(1.0), rate: None };
+        let row = Published::new(documents::HISTOGRAMS, "K1").seconds(1.0);
         let about = About { name: "n", title: "t", readme: "", unit: Unit::Bytes };
-        let named = Entry::new(&about, &[row], Peak::F32, own.run);
-        let text = benchmark_run(&named, None, width);
+        let of = |row: Published| {
+            benchmark_run(&Entry::new(&about, &[row], Peak::F32, own.run.clone()), None, width)
+        };
+        let text = of(row);
         assert!(text.contains("published: “Histograms” (lab journal)") && text.contains("K1"), "{text}");
+        assert!(text.contains("of its time; its size is not known"), "{text}");
+        let text = of(row.measured_at("p").note("a copy"));
+        assert!(text.contains("of its time\n") && text.contains("published K1: a copy"), "{text}");
+        let text = of(row.measured_at("9 pixels"));
+        assert!(text.contains("of its time; of 9 pixels, this run of p"), "{text}");
+        // A row without figures has no size.
+        let text = of(Published::new(documents::HISTOGRAMS, "K1"));
+        assert!(text.contains("on the machine of its time\n"), "{text}");
     }
 
     #[test]

@@ -221,21 +221,25 @@ fn tables_fit_a_terminal_and_say_what_headings_mean() {
 }
 
 #[test]
-fn the_share_of_the_limit_counts_what_a_variant_does_and_rates_what_the_sources_count() {
+fn the_share_of_the_limit_counts_what_a_variant_does_and_rates_what_the_lecture_counts() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
-    let run = "nudft-q --size 8x8x8x30 --device cpu --rounds 1 --budget 0.001 --no-limits --json -";
+    let run =
+        "nudft-q nudft-adjoint --size 8x8x8x30 --device cpu --rounds 1 --budget 0.001 --no-limits --json -";
     let json: serde_json::Value =
         serde_json::from_str(&text(&run.split(' ').collect::<Vec<_>>(), f)).unwrap();
-    // Q has 16 x 16 x 16 displacements.
-    let pairs = 16.0 * 16.0 * 16.0 * 30.0;
-    for (name, operations) in [("naive", 12.0), ("simd", 12.0), ("separable", 8.0), ("mirrored", 2.0)] {
-        let steps = json["runs"][0]["steps"].as_array().unwrap();
-        let step = steps.iter().find(|step| step["name"] == name).unwrap();
-        assert_eq!(step["flops"].as_f64(), Some(operations * pairs), "{name}");
-        let timed = &step["outcome"]["timed"];
-        let counted = timed["rate"].as_f64().unwrap() * timed["timing"]["median"].as_f64().unwrap();
-        assert!((counted / (12.0 * pairs) - 1.0).abs() < 1e-9, "{name}: {counted}");
+    // Q has 16 x 16 x 16 displacements and real weights, the adjoint 8 x 8 x 8 voxels and complex samples.
+    let q = (16.0 * 16.0 * 16.0 * 30.0, 12.0, [12.0, 12.0, 8.0, 2.0]);
+    let adjoint = (8.0 * 8.0 * 8.0 * 30.0, 16.0, [16.0, 16.0, 8.0, 4.0]);
+    for (run, (pairs, pair, own)) in [q, adjoint].into_iter().enumerate() {
+        for (name, operations) in ["naive", "simd", "separable", "mirrored"].into_iter().zip(own) {
+            let steps = json["runs"][run]["steps"].as_array().unwrap();
+            let step = steps.iter().find(|step| step["name"] == name).unwrap();
+            assert_eq!(step["flops"].as_f64(), Some(operations * pairs), "{name}");
+            let timed = &step["outcome"]["timed"];
+            let counted = timed["rate"].as_f64().unwrap() * timed["timing"]["median"].as_f64().unwrap();
+            assert!((counted / (pair * pairs) - 1.0).abs() < 1e-9, "{name}: {counted}");
+        }
     }
 }
 

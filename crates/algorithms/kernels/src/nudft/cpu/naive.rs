@@ -1,4 +1,4 @@
-//! The sources' starting design: one thread takes the inputs one by one and scatters each over all outputs.
+//! The lecture's starting design: one thread takes the inputs one by one and scatters each over all outputs.
 
 use num_complex::Complex;
 use rayspin_core::{Real, Result, Trajectory};

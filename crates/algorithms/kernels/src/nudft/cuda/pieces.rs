@@ -9,7 +9,7 @@ use rayspin_device::Array;
 use rayspin_device::cuda::{Argument, Define, Launch};
 use rayspin_tune::Config;
 
-use super::variants::{CONSTANT, SFU, TUNED};
+use super::variants::{CONSTANT, FIXED_POINT, SFU, TUNED};
 use super::{CudaVariant, Work, int, over};
 use crate::cuda::define;
 use crate::nudft::grid::Grid;
@@ -83,6 +83,7 @@ impl Work<'_> {
     ) -> Result<()> {
         let source = match variant {
             CudaVariant::Constant => &CONSTANT,
+            CudaVariant::Fixed => &FIXED_POINT,
             CudaVariant::Sfu => &SFU,
             _ => &TUNED,
         };

@@ -13,18 +13,20 @@ pub(super) static NAIVE: Source =
     source("nudft_naive", &[PHASE, ("01_naive.cu", include_str!("01_naive.cu"))]);
 pub(super) static CONSTANT: Source =
     source("nudft_constant", &[("02_constant.cu", include_str!("02_constant.cu"))]);
-pub(super) static SFU: Source = source("nudft_sfu", &[FIXED, ("03_sfu.cu", include_str!("03_sfu.cu"))]);
+pub(super) static FIXED_POINT: Source =
+    source("nudft_fixed", &[FIXED, ("03_fixed.cu", include_str!("03_fixed.cu"))]);
+pub(super) static SFU: Source = source("nudft_sfu", &[FIXED, ("04_sfu.cu", include_str!("04_sfu.cu"))]);
 pub(super) static TUNED: Source =
-    source("nudft_tuned", &[FIXED, ("04_tuned.cu", include_str!("04_tuned.cu"))]);
+    source("nudft_tuned", &[FIXED, ("05_tuned.cu", include_str!("05_tuned.cu"))]);
 pub(super) static TABLES: Source =
     source("nudft_tables", &[PHASE, MATRIX, ("tables.cu", include_str!("tables.cu"))]);
 static SEPARABLE: Source =
-    source("nudft_separable", &[MATRIX, TILE, ("05_separable.cu", include_str!("05_separable.cu"))]);
+    source("nudft_separable", &[MATRIX, TILE, ("06_separable.cu", include_str!("06_separable.cu"))]);
 static DOUBLE: Source =
-    source("nudft_double", &[MATRIX, TILE, ("06_double.cu", include_str!("06_double.cu"))]);
+    source("nudft_double", &[MATRIX, TILE, ("07_double.cu", include_str!("07_double.cu"))]);
 static TENSOR: Source =
-    source("nudft_tensor", &[MATRIX, TILE, ("07_tensor.cu", include_str!("07_tensor.cu"))]);
-static WGMMA: Source = source("nudft_wgmma", &[MATRIX, TILE, ("08_wgmma.cu", include_str!("08_wgmma.cu"))]);
+    source("nudft_tensor", &[MATRIX, TILE, ("08_tensor.cu", include_str!("08_tensor.cu"))]);
+static WGMMA: Source = source("nudft_wgmma", &[MATRIX, TILE, ("09_wgmma.cu", include_str!("09_wgmma.cu"))]);
 
 pub(crate) const PHASE: (&str, &str) = ("phase.cuh", include_str!("phase.cuh"));
 const FIXED: (&str, &str) = ("fixed.cuh", include_str!("fixed.cuh"));
@@ -42,25 +44,28 @@ pub enum CudaVariant {
     Naive,
     /// `02_constant.cu`.
     Constant,
-    /// `03_sfu.cu`.
+    /// `03_fixed.cu`.
+    Fixed,
+    /// `04_sfu.cu`.
     Sfu,
-    /// `04_tuned.cu`.
+    /// `05_tuned.cu`.
     Tuned,
-    /// `05_separable.cu`.
+    /// `06_separable.cu`.
     Separable,
-    /// `06_double.cu`.
+    /// `07_double.cu`.
     Double,
-    /// `07_tensor.cu`.
+    /// `08_tensor.cu`.
     Tensor,
-    /// `08_wgmma.cu`.
+    /// `09_wgmma.cu`.
     Wgmma,
 }
 
 impl CudaVariant {
     /// All of them, in the order of the ladder.
-    pub(in crate::nudft) const ALL: [Self; 8] = [
+    pub(in crate::nudft) const ALL: [Self; 9] = [
         Self::Naive,
         Self::Constant,
+        Self::Fixed,
         Self::Sfu,
         Self::Tuned,
         Self::Separable,
@@ -74,6 +79,7 @@ impl CudaVariant {
         match self {
             Self::Naive => "gpu-naive",
             Self::Constant => "gpu-constant",
+            Self::Fixed => "gpu-fixed",
             Self::Sfu => "gpu-sfu",
             Self::Tuned => "gpu-tuned",
             Self::Separable => "gpu-separable",
@@ -101,6 +107,7 @@ impl CudaVariant {
         match self {
             Self::Naive => vec![build(&NAIVE, &[], spill_bytes)],
             Self::Constant => pieces(&CONSTANT),
+            Self::Fixed => pieces(&FIXED_POINT),
             Self::Sfu => pieces(&SFU),
             Self::Tuned => pieces(&TUNED),
             Self::Separable => product(&SEPARABLE, &[Vec::new()]),
@@ -112,8 +119,8 @@ impl CudaVariant {
 
     /// What it leaves open in one precision.
     ///
-    /// Those of `Constant` and `Sfu` are the published 175: how often the loop over samples is unrolled,
-    /// threads of a block, samples of a launch.
+    /// Those of `Constant`, `Fixed` and `Sfu` are the lecture's 175: how often the loop over samples is
+    /// unrolled, threads of a block, samples of a launch.
     pub(in crate::nudft) fn space<R: Real>(self) -> Space {
         const THREADS: &[i64] = &[32, 64, 128, 256, 512];
         // Samples of a table of phases: by default all tables of a 128³ image's Q stay in the second-level
@@ -121,7 +128,7 @@ impl CudaVariant {
         let tables = Space::none().axis("table", &[2048, 4096, 8192, 16384], 8192);
         match self {
             Self::Naive => Space::none().axis("threads", THREADS, 128),
-            Self::Constant | Self::Sfu => {
+            Self::Constant | Self::Fixed | Self::Sfu => {
                 let space = Space::none()
                     .axis("unroll", &[1, 2, 4, 8, 16], 16)
                     .axis("threads", THREADS, 128)

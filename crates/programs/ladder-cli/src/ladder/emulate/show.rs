@@ -114,7 +114,8 @@ pub(super) fn summary(about: &About, outcomes: &[LadderOutcome]) -> Table {
     if published {
         columns.extend([
             Column::number("Published: C on CPU").seconds().legend(format!(
-                "{}: larger problems on the processors of 2008; nudft-adjoint: the whole of MRI-FHD",
+                "{}: larger problems on processors of its time; nudft-adjoint: the whole of MRI-FHD; matrix-product: C \
+                 is Intel MKL on several cores",
                 documents::APPLICATION_DEVELOPMENT
             )),
             Column::number("published: CUDA on CPU").seconds(),

@@ -1,4 +1,4 @@
-// The product of 07_tensor.cu by whole groups of four warps (Hopper's wgmma): 64 real rows at once by all
+// The product of 08_tensor.cu by whole groups of four warps (Hopper's wgmma): 64 real rows at once by all
 // columns of a tile, which the units read from shared memory themselves. One warp queues the copies, and
 // eight multiply. Clusters of two blocks that fetch columns for each other gained nothing (8.4e13 pairs/s,
 // 8.6e13 without), and clusters of four were slower: the second-level cache is not the limit.

@@ -1,0 +1,20 @@
+// The same with phases as 32-bit fractions of a turn, in place of f64: wrapping products of integers take off
+// whole turns. Sine and cosine are the library's.
+
+// Samples `from` to `to` of the piece.
+extern "C" __global__ void __launch_bounds__(512)
+adjoint(int from, int to, int add, cplx* __restrict__ image, int cz, int cy, int cx, int fz, int fy, int fx) {
+    long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+    if (i >= (long long)cz * cy * cx) return;
+    unsigned x = fx + (int)(i % cx), y = fy + (int)(i / cx % cy), z = fz + (int)(i / cx / cy);
+    cplx sum = make_cplx(0, 0);
+#pragma unroll UNROLL
+    for (int m = from; m < to; m++) {
+        unsigned phase = piece[m].x * x + piece[m].y * y + piece[m].z * z;
+        float s, c;
+        // A half turn is 2^31 units.
+        sincospif((int)phase * 4.65661287307739258e-10f, &s, &c);
+        sum = fma(piece[m].d, make_cplx(c, s), sum);
+    }
+    image[i] = add ? image[i] + sum : sum;
+}
