@@ -10,6 +10,8 @@ use crate::blocks::whole_warps;
 
 static SOURCES: Source =
     Source { name: "histogram", files: &[("sources.cu", include_str!("cuda/sources.cu"))] };
+static BYTES: Source =
+    Source { name: "histogram_bytes", files: &[("bytes.cu", include_str!("cuda/bytes.cu"))] };
 static MODERN: Source =
     Source { name: "histogram_one_pass", files: &[LAST, ("modern.cu", include_str!("cuda/modern.cu"))] };
 static PRIVATE: Source =
@@ -23,6 +25,10 @@ pub(super) const MOST_BLOCKS: u32 = 1056;
 
 pub(super) fn journal_forms() -> Vec<Build> {
     vec![Build::plain(&SOURCES)]
+}
+
+pub(super) fn bytes_forms() -> Vec<Build> {
+    vec![Build::plain(&BYTES)]
 }
 
 /// Programs for samples of every width, with each number of loads at once.
@@ -163,24 +169,14 @@ fn clear(data: &mut Data) -> Result<()> {
 }
 
 /// Variants of many blocks that add to the counts of all: counted, clamped, cleared.
-pub(super) fn added(
-    name: &'static str,
-    limited: bool,
-    clamp: &'static str,
-    config: &Config,
-    data: &mut Data,
-) -> Result<()> {
+pub(super) fn added(name: &'static str, clamp: &'static str, config: &Config, data: &mut Data) -> Result<()> {
     let limit = data.problem.form.limit();
     let device = data.samples.device().clone();
     let cuda = gpu(&device)?;
     let count = cuda.kernel(&SOURCES, &[], name)?;
     let a = data.arrays();
     a.check(limit)?;
-    let mut arguments = vec![a.samples.argument(), a.n(), a.bins()];
-    if limited {
-        arguments.push(limit.into());
-    }
-    arguments.push(a.wide.cuda_mut().into());
+    let mut arguments = [a.samples.argument(), a.n(), a.bins(), limit.into(), a.wide.cuda_mut().into()];
     // SAFETY: the samples are as many as said; there is a count for each bin, in the array and in shared
     // memory.
     unsafe { count.launch(grid(config, a.bins)?, &mut arguments) }?;
@@ -213,6 +209,33 @@ pub(super) fn counted_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
 fn grid(config: &Config, bins: usize) -> Result<Launch> {
     let blocks = config.get("blocks")?.min(MOST_BLOCKS);
     Ok(Launch::linear(blocks, config.get("threads")?).with_shared(4 * bins))
+}
+
+/// Counts of 8 bits, four in a word: a row of words for each block, added by a second kernel.
+pub(super) fn bytes(config: &Config, data: &mut Data) -> Result<()> {
+    let limit = data.problem.form.limit();
+    let device = data.samples.device().clone();
+    let cuda = gpu(&device)?;
+    let (count, add) = (cuda.kernel(&BYTES, &[], "count_bytes")?, cuda.kernel(&BYTES, &[], "add_bytes")?);
+    let each = data.problem.bins.div_ceil(4);
+    let launch = grid(config, each)?;
+    let (a, parts) = data.arrays_and_parts();
+    a.check(limit)?;
+    if limit != 255 {
+        return Err(Error::value("histogram in counts of 8 bits", "counts that stop at 255", limit));
+    }
+    let blocks = launch.blocks[0];
+    if parts.len() < (blocks as usize).saturating_mul(each) {
+        let expected = format!("a row of {each} for each of {blocks} blocks");
+        return Err(Error::value("counts of blocks", expected, parts.len()));
+    }
+    let mut arguments = [a.samples.argument(), a.n(), a.bins(), parts.cuda_mut().into()];
+    // SAFETY: the samples are as many as said; every block has a row of its own, and a byte for each bin in
+    // shared memory.
+    unsafe { count.launch(launch, &mut arguments) }?;
+    let mut arguments = [blocks.into(), a.bins(), parts.cuda().into(), a.bytes.cuda_mut().into()];
+    // SAFETY: every block has left a row, and the result has a byte for each bin.
+    unsafe { add.launch(Launch::covering(each, 64), &mut arguments) }
 }
 
 /// Variants of many blocks that store a row each, added by a second kernel.

@@ -141,12 +141,8 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
         journal(name, reproduces, summary, move |c, d| cuda::single(kernel, c.get("threads")?, shared, d))
             .space(one_block)
     };
-    let added = |name, reproduces, summary, kernel, limited, clamp| {
-        journal(name, reproduces, summary, move |c, d| cuda::added(kernel, limited, clamp, c, d))
-            .space(many_blocks)
-    };
-    let stored = |name, reproduces, summary, kernel| {
-        journal(name, reproduces, summary, move |c, d| cuda::second_pass(kernel, c, d)).space(many_blocks)
+    let added = |name, reproduces, summary, kernel, clamp| {
+        journal(name, reproduces, summary, move |c, d| cuda::added(kernel, clamp, c, d)).space(many_blocks)
     };
     vec![
         on_cpu("cpu-scalar", "one thread, one table", |_, d| {
@@ -174,14 +170,26 @@ pub(super) fn rows() -> Vec<Row<Histogram>> {
         single("o3", "O3", "one block, neighbours by neighbouring threads", "interleaved", false)
             .refuses(words_only),
         single("o4", "O4", "one block, counts in shared memory", "in_shared", true),
-        added("o5", "O5", "many blocks, then a kernel that clamps", "many_blocks", false, "clamp_by_branch"),
-        added("o6", "O6", "clamped by min", "many_blocks", false, "clamp_by_min").refuses(saturating_only),
-        added("o7", "O7", "a full bin is not added to", "tested", true, "clamp_by_min")
+        added("o5", "O5", "many blocks, then a kernel that clamps", "many_blocks", "clamp_by_branch"),
+        added("o6", "O6", "clamped by min", "many_blocks", "clamp_by_min").refuses(saturating_only),
+        added("o7", "O7", "a full bin of all blocks is not added to", "tested", "clamp_by_min")
             .refuses(saturating_only),
-        added("o8", "O8", "4 samples of a thread at once", "unrolled_4", true, "clamp_by_min"),
-        added("o9", "O9", "12 samples of a thread at once", "unrolled_12", true, "clamp_by_min"),
-        stored("o10", "O10", "plain stores, added by a second kernel", "stored"),
-        stored("o11", "O11", "16-byte loads", "stored_wide"),
+        added("o8", "O8", "4 samples of a thread at once", "unrolled_4", "clamp_by_min"),
+        added("o9", "O9", "12 samples of a thread at once", "unrolled_12", "clamp_by_min"),
+        journal("o10", "O10", "plain stores, added by a second kernel", |c, d| {
+            cuda::second_pass("stored", c, d)
+        })
+        .space(many_blocks),
+        journal("o11", "O11", "four 8-bit counts in a word of 32 bits", cuda::bytes)
+            .refuses(saturating_only)
+            .space(many_blocks)
+            .forms(cuda::bytes_forms),
+        row("gpu-stored-wide", BackendKind::Cuda, "o10 with 16-byte loads", |c, d| {
+            cuda::second_pass("stored_wide", c, d)
+        })
+        .refuses(shared_refuses)
+        .space(many_blocks)
+        .forms(cuda::journal_forms),
         row(
             "gpu-private",
             BackendKind::Cuda,

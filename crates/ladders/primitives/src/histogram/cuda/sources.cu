@@ -9,6 +9,12 @@ static __device__ __forceinline__ void give(unsigned char* bytes, unsigned* word
     }
 }
 
+// A bin that is full is not added to. Several threads may find it one short of that at once: a count of 32
+// bits then passes the limit, and is clamped at the end.
+static __device__ __forceinline__ void count_tested(unsigned* counts, unsigned v, unsigned bins, unsigned limit) {
+    if (v < bins && *(volatile unsigned*)&counts[v] < limit) atomicAdd(&counts[v], 1u);
+}
+
 extern "C" __global__ void one_thread(const unsigned* __restrict__ samples, size_t n, unsigned bins, unsigned limit,
                                       unsigned* __restrict__ wide, unsigned char* bytes, unsigned* words) {
     for (unsigned b = 0; b < bins; b++) wide[b] = 0;
@@ -39,8 +45,7 @@ extern "C" __global__ void one_block(const unsigned* __restrict__ samples, size_
     clear_by_block(wide, bins);
     const size_t each = (n + blockDim.x - 1) / blockDim.x, first = each * threadIdx.x;
     for (size_t i = first; i < first + each && i < n; i++) {
-        const unsigned v = samples[i];
-        if (v < bins) atomicAdd(&wide[v], 1u);
+        count_tested(wide, samples[i], bins, limit);
     }
     give_by_block(wide, bins, limit, bytes, words);
 }
@@ -49,8 +54,7 @@ extern "C" __global__ void interleaved(const unsigned* __restrict__ samples, siz
                                        unsigned char* bytes, unsigned* words) {
     clear_by_block(wide, bins);
     for (size_t i = threadIdx.x; i < n; i += blockDim.x) {
-        const unsigned v = samples[i];
-        if (v < bins) atomicAdd(&wide[v], 1u);
+        count_tested(wide, samples[i], bins, limit);
     }
     give_by_block(wide, bins, limit, bytes, words);
 }
@@ -60,8 +64,7 @@ extern "C" __global__ void in_shared(const unsigned* __restrict__ samples, size_
     extern __shared__ unsigned counts[];
     clear_by_block(counts, bins);
     for (size_t i = threadIdx.x; i < n; i += blockDim.x) {
-        const unsigned v = samples[i];
-        if (v < bins) atomicAdd(&counts[v], 1u);
+        count_tested(counts, samples[i], bins, limit);
     }
     give_by_block(counts, bins, limit, bytes, words);
 }
@@ -78,17 +81,21 @@ static __device__ __forceinline__ void add_to_all(const unsigned* counts, unsign
     }
 }
 
-static __device__ __forceinline__ void count_tested(unsigned* counts, unsigned v, unsigned bins, unsigned limit) {
-    if (v < bins && *(volatile unsigned*)&counts[v] < limit) atomicAdd(&counts[v], 1u);
+// The same where the bin of all blocks is not full yet.
+static __device__ __forceinline__ void add_where_not_full(const unsigned* counts, unsigned bins, unsigned limit, unsigned* wide) {
+    __syncthreads();
+    for (unsigned b = threadIdx.x; b < bins; b += blockDim.x) {
+        if (counts[b] && *(volatile unsigned*)&wide[b] < limit) atomicAdd(&wide[b], counts[b]);
+    }
 }
 
-extern "C" __global__ void many_blocks(const unsigned* __restrict__ samples, size_t n, unsigned bins, unsigned* wide) {
+extern "C" __global__ void many_blocks(const unsigned* __restrict__ samples, size_t n, unsigned bins, unsigned limit,
+                                       unsigned* wide) {
     extern __shared__ unsigned counts[];
     clear_by_block(counts, bins);
     const size_t stride = (size_t)gridDim.x * blockDim.x;
     for (size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
-        const unsigned v = samples[i];
-        if (v < bins) atomicAdd(&counts[v], 1u);
+        count_tested(counts, samples[i], bins, limit);
     }
     add_to_all(counts, bins, wide);
 }
@@ -132,14 +139,14 @@ extern "C" __global__ void tested(const unsigned* __restrict__ samples, size_t n
     extern __shared__ unsigned counts[];
     clear_by_block(counts, bins);
     count_unrolled<1>(samples, n, bins, limit, counts);
-    add_to_all(counts, bins, wide);
+    add_where_not_full(counts, bins, limit, wide);
 }
 
 extern "C" __global__ void unrolled_4(const unsigned* __restrict__ samples, size_t n, unsigned bins, unsigned limit, unsigned* wide) {
     extern __shared__ unsigned counts[];
     clear_by_block(counts, bins);
     count_unrolled<4>(samples, n, bins, limit, counts);
-    add_to_all(counts, bins, wide);
+    add_where_not_full(counts, bins, limit, wide);
 }
 
 extern "C" __global__ void unrolled_12(const unsigned* __restrict__ samples, size_t n, unsigned bins, unsigned limit,
@@ -147,7 +154,7 @@ extern "C" __global__ void unrolled_12(const unsigned* __restrict__ samples, siz
     extern __shared__ unsigned counts[];
     clear_by_block(counts, bins);
     count_unrolled<12>(samples, n, bins, limit, counts);
-    add_to_all(counts, bins, wide);
+    add_where_not_full(counts, bins, limit, wide);
 }
 
 // `parts`: a row of `bins` for every block.
