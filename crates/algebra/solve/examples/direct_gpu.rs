@@ -1,6 +1,7 @@
 //! The reconstruction of the published table, (FᴴF + λ) ρ = Fᴴd of a three-dimensional scan. Q and Fᴴd come
 //! from direct sums over every pair of sample and voxel; conjugate gradients then apply FᴴF as a convolution
-//! with Q. It runs twice, because the first time compiles kernels and allocates. Prints a Markdown table.
+//! with Q. It runs three times, because the first time compiles kernels and allocates. Prints a Markdown
+//! table of these, then the fastest run and gridding of the same samples beside the published table.
 //!
 //! `cargo run --release -p rayspin-solve --example direct_gpu [matrix] [samples] [iterations] [cpu]`
 
@@ -25,6 +26,39 @@ fn kooshball(n: usize, samples: usize) -> Result<Trajectory> {
         [k * r * angle.cos(), k * r * angle.sin(), k * z]
     };
     Trajectory::from_cycles_per_fov(Array2::from_shape_fn((samples, 3), |(i, d)| point(i)[d]))
+}
+
+/// The table of “CUDA application development” (lecture), in minutes: Q, Fᴴd, solver, and Fᴴd with solver.
+const PUBLISHED: [(&str, Option<[f64; 3]>, f64); 7] = [
+    ("gridding + FFT", None, 0.39),
+    ("CPU double", Some([4009.0, 518.0, 1.59]), 519.59),
+    ("CPU single", Some([2678.7, 342.3, 1.61]), 343.91),
+    ("GPU naive", Some([260.2, 41.0, 1.65]), 42.65),
+    ("GPU constant memory", Some([72.0, 9.8, 1.57]), 11.37),
+    ("GPU + SFU", Some([13.6, 2.4, 1.60]), 4.00),
+    ("GPU + tuning", Some([7.5, 1.5, 1.69]), 3.19),
+];
+/// Pairs of a sample and a displacement in that table.
+const PUBLISHED_PAIRS: f64 = 6.7e12;
+
+/// Prints that table with these seconds below it, and the lecture's ratios with ours.
+fn beside_the_published(pairs: f64, [q, rhs, solver]: [f64; 3], gridding: f64) {
+    println!("\nBeside the lecture's {PUBLISHED_PAIRS:.1e} pairs for Q; here {pairs:.1e}.\n");
+    println!("| row | Q | Fᴴd | solver | total without Q |\n|---|---|---|---|---|");
+    for (name, parts, total) in PUBLISHED {
+        let parts = parts
+            .map_or("– | – | –".to_owned(), |p| p.map(|minutes| format!("{minutes} min")).join(" | "));
+        println!("| lecture: {name} | {parts} | {total} min |");
+    }
+    let total = rhs + solver;
+    println!("| here: gridding + FFT | – | – | – | {gridding:.4} s |");
+    println!("| here: direct sums | {q:.4} s | {rhs:.4} s | {solver:.4} s | {total:.4} s |\n");
+    println!("| how much faster | Q | Fᴴd | total |\n|---|---|---|---|");
+    println!("| lecture: GPU + tuning than CPU single | 357 | 228 | 108 |");
+    let [q, rhs, total_ratio] =
+        [(2678.7, q), (342.3, rhs), (343.91, total)].map(|(minutes, s)| 60.0 * minutes / s);
+    println!("| here than the lecture's CPU single | {q:.3e} | {rhs:.3e} | {total_ratio:.3e} |");
+    println!("| gridding than least squares: lecture 8, here {:.1} | | | |", total / gridding);
 }
 
 /// Three balls.
@@ -69,6 +103,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     };
     println!("| run | Q s | kernel s | Fᴴd s | {iterations} iterations s | all s | residual | error |");
     println!("|---|---|---|---|---|---|---|---|");
+    let mut fastest: Option<[f64; 4]> = None;
     for run in ["first", "second", "third"] {
         let mut seconds = Vec::new();
         let mut mark = Instant::now();
@@ -105,6 +140,22 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             result.residuals.last().copied().unwrap_or(1.0),
             (apart / size).sqrt()
         );
+        let [q, kernel, rhs, solver] = [0, 1, 2, 3].map(|stage| seconds[stage]);
+        if fastest.is_none_or(|parts| seconds.iter().sum::<f64>() < parts.iter().sum()) {
+            fastest = Some([q, kernel, rhs, solver]);
+        }
+    }
+    let mut gridding = f64::INFINITY;
+    for _ in 0..3 {
+        let mark = Instant::now();
+        let plan = nufft::Nufft::new(&device, &trajectory, &matrix, &nufft::Options::tolerance(1e-3))?;
+        plan.adjoint(&data, &mut Array::zeros(&device, &matrix)?)?;
+        device.synchronize()?;
+        gridding = gridding.min(mark.elapsed().as_secs_f64());
+    }
+    if let Some([q, kernel, rhs, solver]) = fastest {
+        let pairs = 8.0 * (n * n * n) as f64 * samples as f64;
+        beside_the_published(pairs, [q, rhs, kernel + solver], gridding);
     }
     Ok(())
 }

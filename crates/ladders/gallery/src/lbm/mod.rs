@@ -181,7 +181,7 @@ impl Algorithm for Lbm {
         vec![
             Case {
                 name: "cavity",
-                summary: "the sources' size, omega 1.95",
+                summary: "the lid-driven cavity of the Parboil suite, omega 1.95",
                 problem: cavity([150, 120, 120]),
             },
             Case { name: "256", summary: "a cavity of 256 x 256 x 256", problem: cavity([256; 3]) },

@@ -86,7 +86,7 @@ impl Algorithm for Pi {
             },
             Case {
                 name: "lecture",
-                summary: "56 x 256 threads of 100,000 points each",
+                summary: "the lecture's 56 x 256 threads of 100,000 points each in [-1, 1]², 1.43e9 points",
                 problem: Problem { points: 56 * 256 * 100_000 },
             },
         ]

@@ -1,4 +1,4 @@
-//! π by throwing points at a square: π ≈ 4 h / n, where h of n points lie in the quarter disc.
+//! π by throwing points at the square \[−1, 1\]²: π ≈ 4 h / n, where h of n points lie in the disc.
 //!
 //! h is an integer and its points are a stream of [`crate::random`], so that it is the same on every
 //! processor.
@@ -42,8 +42,8 @@ impl Estimate {
     }
 }
 
-/// Counts the first `points` points of `stream`: coordinates (2 c + 1)/2²⁶, c the upper 25 bits of a word
-/// each.
+/// Counts the first `points` points of `stream`: the size of a coordinate is (2 c + 1)/2²⁶, c the upper 25
+/// bits of a word each.
 ///
 /// Errors: no points or more than [`MOST`], errors of the device.
 pub fn estimate(stream: Stream, points: u64, device: &Device) -> Result<Estimate> {

@@ -2,8 +2,8 @@
 
 use crate::random::{Stream, reference::words};
 
-/// How many of the first `points` points of a stream lie in the quarter disc, in f64: coordinates have 26
-/// bits, so that nothing is rounded.
+/// How many of the first `points` points of a stream lie in the disc, in f64: the sizes of coordinates have
+/// 26 bits, so that nothing is rounded. Signs do not matter.
 pub fn hits(stream: Stream, points: u64) -> u64 {
     let coordinate = |word: u32| f64::from(word >> 6 | 1) / 2f64.powi(26);
     (0..points)

@@ -13,7 +13,8 @@ pub(super) const APPLICATIONS: &str = "\
 The best variants of both processors are found, checked and compared: all threads of the CPU (--threads 1: one) with \
 the GPU. Without a GPU the table is shown that is published with Rayspin, measured on an H100.
 
-Ten algorithms have a row in the literature's table. A second table has these beside ours, also against one core: \
+Ten algorithms have a row in the table of “CUDA application development” (lecture). A second table has these beside \
+ours, also against one core: \
 the first variant of a CPU, plain code on one thread.
 
 Kernel: inputs and outputs lie in the processor's memory. Application: from memory of the host to memory of the host; \
@@ -48,7 +49,7 @@ pub(crate) struct Applications {
     #[arg(value_name = "NAME", hide_possible_values = true)]
     pub(crate) names: Vec<String>,
     /// Problem by name: rayspin-ladder list NAME lists them [default: those that stand beside the
-    /// literature's row, else the default of a GPU]
+    /// lecture's row, else the default of a GPU]
     #[arg(long, value_name = "NAME", requires = "names")]
     pub(crate) case: Option<String>,
     /// The problem in another size: 8192x8192, 4194304, 2^22; of reconstructions the voxels along each axis

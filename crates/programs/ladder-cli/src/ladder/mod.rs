@@ -5,6 +5,8 @@ pub(crate) mod benchmark;
 mod checks;
 pub(crate) mod compare;
 pub(crate) mod counters;
+#[cfg(test)]
+mod course;
 mod csv;
 mod emulate;
 pub(crate) mod explain;

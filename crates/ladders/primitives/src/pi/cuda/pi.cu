@@ -1,5 +1,6 @@
-// Points of a stream: two of a block, (w0, w1) and (w2, w3). Their coordinates are the middles of 2^25 cells
-// of an axis. So squares and their sum are exact in 64-bit integers and in doubles alike.
+// Points of a stream: two of a block, (w0, w1) and (w2, w3). The sizes of their coordinates are the middles
+// of 2^25 cells; signs do not matter to squares. So squares and their sum are exact in 64-bit integers and in
+// doubles alike.
 
 static __device__ __forceinline__ unsigned cell(unsigned word) { return word >> 6 | 1; }
 

@@ -1,4 +1,4 @@
-//! `rayspin-ladder applications`: the sources' application table of our own algorithms.
+//! `rayspin-ladder applications`: the lecture's application table of our own algorithms.
 
 mod page;
 mod recon;
@@ -88,7 +88,7 @@ fn chosen<'a>(ladders: &'a Ladders, names: &[String]) -> Result<Vec<Application<
 }
 
 /// The cases that a ladder has rows for: the one that the user names; else those that stand beside the
-/// literature's row; else the default one.
+/// lecture's row; else the default one.
 fn cases<'a>(ladder: &dyn Ladder, args: &'a Arguments) -> Vec<Option<&'a str>> {
     match ladder.published_application() {
         Some(row) if args.case.is_none() && args.size.is_none() => {
@@ -215,7 +215,7 @@ fn save(outputs: &[(&PathBuf, Kind)], table: &Applications, to_stdout: bool) -> 
 }
 
 /// The tables that are published with this version, where there is no GPU to measure. The first has the rows
-/// that stand beside the literature's, the second all others.
+/// that stand beside the lecture's, the second all others.
 const PUBLISHED: [&str; 2] = [
     include_str!("../../../../../../benches/results/2026-11-26-h100/applications.json"),
     include_str!("../../../../../../benches/results/2026-11-21-h100/applications.json"),
@@ -272,7 +272,7 @@ fn published(
     save(outputs, &table, true)
 }
 
-/// The literature's row, where this problem stands beside it: with the case's name, and the case on which one
+/// The lecture's row, where this problem stands beside it: with the case's name, and the case on which one
 /// core is timed.
 fn beside(
     ladder: &dyn Ladder,

@@ -30,7 +30,7 @@ pub(super) fn caption(applications: &Applications) -> String {
     format!("Applications: times with {}, × against {}, measured {day}", applications.gpu, applications.cpu)
 }
 
-/// The sources' columns, with the GPU's times where there is room.
+/// The lecture's columns, with the GPU's times where there is room.
 pub(super) fn table(applications: &Applications, times: bool) -> Table {
     let mut columns = vec![
         Column::text("Application"),
@@ -69,7 +69,7 @@ pub(super) fn table(applications: &Applications, times: bool) -> Table {
     table
 }
 
-/// Our rows and the literature's, one under the other, in its columns; `None` where no row has one.
+/// Our rows and the lecture's, one under the other, in its columns; `None` where no row has one.
 pub(super) fn beside(applications: &Applications) -> Option<Table> {
     let pairs: Vec<_> = applications
         .rows
@@ -79,7 +79,7 @@ pub(super) fn beside(applications: &Applications) -> Option<Table> {
     let document = &pairs.first()?.1.document;
     let one = "time of one core of a CPU, of the first variant, over the GPU's";
     let columns = [
-        Column::text("Here and there").legend("there: the literature's row, in its spelling"),
+        Column::text("Here and there").legend("there: the lecture's row, in its spelling"),
         Column::number("Threads").decimals(0).legend("threads at once, as above"),
         Column::number("Kernel × 1 core").significant(3).legend(one),
         Column::number("Whole × 1 core")
@@ -127,7 +127,7 @@ fn one_core_ran(row: &Row) -> Cell {
     }
 }
 
-/// How many threads, as the sources have it.
+/// How many threads, as the lecture has it.
 fn threads(row: &Row) -> Cell {
     row.resident.as_ref().map_or(Cell::Empty, |resident| (resident.threads as f64).into())
 }

@@ -62,7 +62,7 @@ fn rows_are_made_of_the_best_variants_of_both_processors() {
     let (to, from) = table.rows[0].gpu.bytes.unwrap();
     assert_eq!(to, 2 * from);
 
-    // No row of the literature, no second table.
+    // No row of the lecture, no second table.
     let width = crate::args::Width { wide: false };
     assert!(table.rows.iter().all(|row| row.case.is_none() && row.one_core.is_none()));
     assert!(!show::text(&table, width).contains("1 core"));
@@ -138,7 +138,7 @@ fn a_reconstruction_is_a_row_of_its_stages() {
 }
 
 #[test]
-fn one_core_can_be_timed_for_every_row_of_the_literature() {
+fn one_core_can_be_timed_for_every_row_of_the_lecture() {
     let ladders = crate::ladders();
     let mut rows = Vec::new();
     for ladder in &ladders {
