@@ -449,7 +449,8 @@ fn source_text(
 /// text before the line.
 fn with_plain_names(before: &str, line: &str) -> String {
     let code = line.split("//").next().unwrap_or_default();
-    let is_template = before.trim_end().ends_with('>') || code.contains("template");
+    let last = before.trim_end().lines().next_back().unwrap_or_default();
+    let is_template = last.trim_start().starts_with("template") || code.contains("template");
     match code.find("__global__") {
         Some(start) if !is_template && !code[..start].contains("extern") => {
             format!("{}extern \"C\" {}", &line[..start], &line[start..])

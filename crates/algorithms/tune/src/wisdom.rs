@@ -155,14 +155,19 @@ impl Wisdom {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(failed(path, &error)),
         };
-        let mut wisdom = Self { path: Some(path.to_owned()), ..Self::default() };
+        Ok(Self { path: Some(path.to_owned()), ..Self::of_text(&text) })
+    }
+
+    /// The results that a file of this text has, kept in memory only.
+    pub fn of_text(text: &str) -> Self {
+        let mut wisdom = Self::default();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             match serde_json::from_str::<Record>(line) {
                 Ok(record) if record.version == VERSION && record.is_sound() => wisdom.records.push(record),
                 _ => wisdom.passed_over += 1,
             }
         }
-        Ok(wisdom)
+        wisdom
     }
 
     /// Results that are kept in memory only.

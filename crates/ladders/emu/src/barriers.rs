@@ -4,9 +4,9 @@ use crate::words::{blank, group, skipped, word};
 
 /// The program with its barriers in inline PTX as calls; other inline PTX is left. Lines keep their numbers.
 ///
-/// `bar.sync a;` waits for the whole block; `bar.sync a, b;` for `b` threads at barrier `a`; `bar.arrive a, b;`
-/// counts as `b`'s without waiting; `bar.warp.sync m;` waits for lanes. `barrier` and `bar` mean the same,
-/// with `.cta` and `.aligned` or without.
+/// `bar.sync a;` waits at barrier `a` for the whole block, `bar.sync a, b;` for `b` threads. A thread at
+/// `bar.arrive a, b;` counts as one of the `b` and does not wait. `bar.warp.sync m;` waits for lanes.
+/// `barrier` and `bar` mean the same, with `.cta` and `.aligned` or without.
 pub(crate) fn as_calls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut offset = 0;

@@ -1,5 +1,8 @@
 //! `rayspin-ladder tune`
 
+mod page;
+mod shipped;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -25,7 +28,7 @@ use crate::ladder::{Ladders, unknown, which};
 /// The search of one variant, as it is written.
 #[derive(Serialize)]
 struct Tuned {
-    ladder: &'static str,
+    ladder: String,
     variant: &'static str,
     problem: String,
     device: String,
@@ -34,6 +37,8 @@ struct Tuned {
     pruned_share: f64,
     /// The fastest that pruning keeps, in times of the fastest of all: of exhaustive searches.
     kept: Option<f64>,
+    #[serde(skip)]
+    key: Key,
 }
 
 /// Searches spaces, keeps what was measured, prints what was found.
@@ -48,6 +53,9 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<(
     let json = args.json.as_deref();
     let stdout = json.is_some_and(|path| path.as_os_str() == "-");
     if let Some(path) = json.filter(|_| !stdout) {
+        files::check_writable(path)?;
+    }
+    if let Some(path) = &args.html {
         files::check_writable(path)?;
     }
     let size = args.size.as_deref().map(size).transpose()?;
@@ -65,6 +73,9 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Tune) -> Result<(
         } else {
             files::write_text(path, &text)?;
         }
+    }
+    if let Some(path) = args.html.as_deref().filter(|_| !results.is_empty()) {
+        files::write_text(path, &page::page(&results).render())?;
     }
     if !stdout && !results.is_empty() {
         let table = table(&results);
@@ -228,7 +239,7 @@ fn measured(context: &Context, args: &Tune, work: &Work<'_>, results: &mut Vec<T
                 },
             )?;
             let problem = outline.problem.clone();
-            results.push(tuned(args, *ladder, variant, problem, device.describe(), result));
+            results.push(tuned(args, key, variant, problem, device.describe(), result));
         }
     }
     Ok(())
@@ -236,24 +247,29 @@ fn measured(context: &Context, args: &Tune, work: &Work<'_>, results: &mut Vec<T
 
 fn tuned(
     args: &Tune,
-    ladder: &dyn Ladder,
+    key: Key,
     variant: &VariantInfo,
     problem: String,
     device: String,
     result: SearchResult,
 ) -> Tuned {
     let kept = args.exhaustive.then(|| result.kept()).flatten();
-    let (ladder, variant, pruned_share) = (ladder.about().name, variant.name, result.pruned());
-    Tuned { ladder, variant, problem, device, result, pruned_share, kept }
+    let (variant, pruned_share) = (variant.name, result.pruned());
+    Tuned { ladder: key.ladder.clone(), variant, problem, device, result, pruned_share, kept, key }
 }
 
 /// Every search that the results in `file` were of, again.
 fn replayed(args: &Tune, work: &Work<'_>, file: &Path, results: &mut Vec<Tuned>) -> Result<()> {
-    if !file.exists() {
-        let message = format!("{}: cannot open: no such file", file.display());
-        return Err(BadInput::new(message).hint("check the path and its spelling").into());
-    }
-    let wisdom = Wisdom::open(file)?;
+    let wisdom = match shipped::of(file)? {
+        Some(shipped) => shipped,
+        None if !file.exists() => {
+            let message = format!("{}: cannot open: no such file", file.display());
+            let hint =
+                format!("check the path and its spelling; Rayspin brings results of: {}", shipped::NAMES);
+            return Err(BadInput::new(message).hint(hint).into());
+        }
+        None => Wisdom::open(file)?,
+    };
     for (ladder, _, outline, variants) in work {
         for &index in variants {
             let variant = &outline.variants[index];
@@ -272,7 +288,7 @@ fn replayed(args: &Tune, work: &Work<'_>, file: &Path, results: &mut Vec<Tuned>)
                     })?;
                 let sizes: Vec<_> = key.sizes.iter().map(ToString::to_string).collect();
                 let problem = format!("{} {}", sizes.join(" x "), key.kind);
-                results.push(tuned(args, *ladder, variant, problem, key.device.clone(), result));
+                results.push(tuned(args, key.clone(), variant, problem, key.device.clone(), result));
             }
         }
     }

@@ -174,9 +174,9 @@ pub(super) const REPORT: &str = "\
 On a GPU the driver states registers, memory and the blocks that a multiprocessor holds; the compiler states spilled \
 registers. Each variant runs as rayspin-ladder NAME runs it: with its tuned configuration, else with its default.
 
-Without a GPU, or with --architecture, variants run in the emulator, in a small size unless --case or --size says otherwise. \
-Registers and memory then come from the compiler, and occupancy from the rules of the CUDA occupancy calculator. This needs \
-NVRTC and a C++ compiler, and no GPU.
+Without a GPU, or with --architecture, nothing is run: launches are recorded on a device without memory, registers and memory \
+come from the compiler, and occupancy from the rules of the CUDA occupancy calculator. This needs NVRTC (pip install \
+nvidia-cuda-nvrtc), and no GPU.
 
 Held: blocks that a multiprocessor holds at once, and what limits them. Occupancy: threads of these blocks over the most that \
 it holds. Waves: blocks over those that all multiprocessors hold at once. Last wave: how much of the last one is filled.
@@ -196,14 +196,14 @@ pub(crate) struct Report {
     /// These variants only
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// Problem by name: rayspin-ladder list NAME lists them [default: the first; emulated, a small one]
+    /// Problem by name: rayspin-ladder list NAME lists them [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) case: Option<String>,
     /// The problem in another size: 8192x8192, 4194304, 2^22
     #[arg(long, value_name = "AxB")]
     pub(crate) size: Option<String>,
-    /// Emulate, and compile for these: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120 [default: the GPU;
-    /// without one, sm_90]
+    /// Run nothing, and compile for these: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120 [default: the
+    /// GPU; without one, sm_90]
     #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
     pub(crate) architecture: Vec<String>,
     /// Write everything as JSON (-: instead of the tables)

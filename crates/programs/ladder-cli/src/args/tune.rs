@@ -16,6 +16,7 @@ Examples:
   rayspin-ladder tune matrix-product --variant gpu-wide --size 1000x1000x1000
   rayspin-ladder tune nudft-q --variant gpu-sfu --exhaustive     every configuration: what pruning would have lost
   rayspin-ladder tune transpose --replay results.jsonl        the search again, on results instead of a device
+  rayspin-ladder tune nudft-q --replay h200 --exhaustive --html q.html     results of an H200 that Rayspin brings, drawn
 
 Every configuration is checked against a plain oracle before it is timed, and every result is kept, failures too; a search
 that was interrupted goes on from there. The library takes the fastest for the nearest size; RAYSPIN_WISDOM names another file.")]
@@ -44,7 +45,8 @@ pub(crate) struct Tune {
     /// Measure again what was measured before
     #[arg(long)]
     pub(crate) again: bool,
-    /// Take these results for what a device would have done; nothing is kept
+    /// Take these results for what a device would have done; nothing is kept. h200: results that Rayspin
+    /// brings
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) replay: Option<PathBuf>,
     /// Seed of the inputs and of the search
@@ -53,6 +55,9 @@ pub(crate) struct Tune {
     /// Write everything as JSON (-: instead of the table)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,
+    /// Write a page: times over the parameters, and what the cost model keeps of the space
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) width: Width,
 }

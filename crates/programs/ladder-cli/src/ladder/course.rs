@@ -68,6 +68,21 @@ fn the_map_names_ladders_and_variants_that_there_are_and_leaves_none_out() {
 }
 
 #[test]
+fn the_reading_order_has_every_ladder_or_says_why_not() {
+    const LEARN: &str = include_str!("../../../../../docs/learn.md");
+    let (_, order) = LEARN.split_once("## A reading order").unwrap();
+    let (order, _) = order.split_once("\n## ").unwrap();
+    let (rows, others): (Vec<_>, Vec<_>) = order.lines().partition(|line| line.starts_with('|'));
+    let in_rows: BTreeSet<_> = rows.iter().flat_map(|row| names(row.split('|').nth(1).unwrap())).collect();
+    let others = others.join("\n");
+    let in_text: BTreeSet<_> = names(&others).into_iter().collect();
+    for (name, variants) in known() {
+        let on_a_gpu = variants.iter().any(|variant| variant.starts_with("gpu-"));
+        assert_eq!((in_rows.contains(name), in_text.contains(name)), (on_a_gpu, !on_a_gpu), "{name}");
+    }
+}
+
+#[test]
 fn words_of_the_glossary_are_in_order_and_name_ladders_that_there_are() {
     let known = known();
     let entries: Vec<_> = GLOSSARY.split("\n- **").skip(1).collect();

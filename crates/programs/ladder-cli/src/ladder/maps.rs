@@ -43,12 +43,17 @@ fn of_run(wisdom: &Wisdom, entry: &Entry, device: &str, driver: &str) -> Vec<Blo
             if !seen.contains(&key) {
                 seen.push(key);
                 let tried: Vec<_> = wisdom.of(key).iter().map(|r| (&r.config, &r.trial)).collect();
-                maps.extend(map(key, &tried).map(Block::Heat));
-                maps.extend(curves(key, &tried).into_iter().map(Block::Chart));
+                maps.extend(of_search(key, &tried));
             }
         }
     }
     maps
+}
+
+/// The map and the curves of the results of one search.
+pub(crate) fn of_search(key: &Key, tried: &[(&Config, &Trial)]) -> Vec<Block> {
+    let map = map(key, tried).map(Block::Heat);
+    map.into_iter().chain(curves(key, tried).into_iter().map(Block::Chart)).collect()
 }
 
 /// A cell of a map: the best over all other parameters.

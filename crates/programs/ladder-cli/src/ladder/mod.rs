@@ -12,7 +12,7 @@ mod emulate;
 pub(crate) mod explain;
 pub(crate) mod limits;
 pub(crate) mod list;
-mod maps;
+pub(crate) mod maps;
 mod occupancy;
 pub(crate) mod own;
 mod page;

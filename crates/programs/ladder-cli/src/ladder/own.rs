@@ -230,8 +230,9 @@ fn print_declaration(name: &str, kernel: &str, declaration: &str) -> Result<()> 
     let text = format!(
         "{declaration} {{\n    // Your code.\n}}\n\n\
          // Write the kernel {kernel}, with any functions that it calls, to a file.\n\
-         // --block and --grid set its blocks: 256, 32x8, 8x8x8. The defaults are 256 threads a block, and a\n\
-         // thread for each output. Several kernels are launched by lines such as these, with the names above:\n\
+         // --block and --grid set its blocks: 256, 32x8, 8x8x8.\n\
+         // The defaults are 256 threads a block, and a thread for each output.\n\
+         // Several kernels are launched by lines such as this, with the names above:\n\
          // // launch: first<<<(n + 255) / 256, 256>>>(a, n)\n\
          // The file needs no main. Then:\n\
          // rayspin-ladder try {name} FILE"

@@ -17,7 +17,7 @@ use rayspin_shell::{BadInput, Context, files, say};
 use serde::Serialize;
 
 use super::benchmark::{check_case, outputs, size, tuned, write};
-use super::emulate::{self, CompileCache};
+use super::emulate;
 use super::occupancy::{self, Block, Limit, Limits, Waves};
 use super::{Ladders, unknown, which};
 use crate::args::ladder::Report;
@@ -135,28 +135,19 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Report) -> Result
     emulate::check(&args.variant, &ladders)?;
     let mut plans = Vec::new();
     for &ladder in &ladders {
-        let which = if targets.is_empty() {
-            check_case(ladder, args.case.as_deref())?;
-            let which = which(ladder, args.case.as_deref(), size.as_deref(), BackendKind::Cuda);
-            ladder.outline(which)?;
-            which
-        } else {
-            emulate::which(ladder, args.case.as_deref(), size.as_deref())?
-        };
+        check_case(ladder, args.case.as_deref())?;
+        let which = which(ladder, args.case.as_deref(), size.as_deref(), BackendKind::Cuda);
+        ladder.outline(which)?;
         plans.push((ladder, which));
     }
     if let Some(missing) = cuda::compiler_missing() {
         let what = "a launch report needs the CUDA compiler".to_owned();
         return Err(Missing::with(without::NVRTC)(Error::Device { what, detail: missing }).into());
     }
-    let kept = CompileCache::new()?;
-    let device = match targets.is_empty() {
-        true => context.device.clone(),
-        false => {
-            let emulator =
-                emulate::emulator()?.measuring(context.threads(), Some(kept.folder.clone()), false)?;
-            Device::with_driver(Arc::new(emulator), context.device.host())
-        }
+    // Launches are recorded on a device that runs none, whatever the size of the problem.
+    let device = match targets.first() {
+        None => context.device.clone(),
+        Some(limits) => runs_nothing(&context.device, limits),
     };
     let mut reporter = Reporter { context, variants: &args.variant, device, compiled: Vec::new() };
     let processors = reporter.processors(&targets);
@@ -435,11 +426,16 @@ fn lacking(
     emulated: &Device,
     limits: &Limits,
 ) -> rayspin::core::Result<Vec<(&'static str, String)>> {
-    let driver = null_driver(limits.capability, limits.shared_per_block, true);
-    let device = Device::with_driver(Arc::new(driver), emulated.host());
+    let device = runs_nothing(emulated, limits);
     let session = ladder.open(which, &device, SEED)?;
     let variants = session.variants().iter().filter(|variant| variant.backend == device.kind());
     Ok(variants.filter_map(|variant| Some((variant.name, variant.refuses.clone()?))).collect())
+}
+
+/// A GPU of this kind that records launches and runs none.
+fn runs_nothing(other: &Device, limits: &Limits) -> Device {
+    let driver = null_driver(limits.capability, limits.shared_per_block, true);
+    Device::with_driver(Arc::new(driver), other.host())
 }
 
 /// The line of a compiler's words that says what is wrong.

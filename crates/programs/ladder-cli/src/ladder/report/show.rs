@@ -71,7 +71,7 @@ fn caption(part: &Part) -> String {
     let version = cuda::compiler_version().map(|(major, minor)| format!(" (NVRTC {major}.{minor})"));
     let _ = write!(
         text,
-        "for {architecture}; sizes are those of the emulated problem, resources are from the compiler alone{}, waves are those \
+        "for {architecture}; nothing was run: launches are those of the problem, resources are from the compiler alone{}, waves are those \
          of {multiprocessors} multiprocessors ({card})",
         version.unwrap_or_default()
     );
@@ -186,7 +186,7 @@ pub(super) fn notes(line: &Line, processor: &Processor, waves: Option<Waves>) ->
         && blocks.is_multiple_of(processor.stated.into())
     {
         notes.push(format!(
-            "the blocks are a multiple of the {} multiprocessors that the emulated device states: on this processor there may \
+            "the blocks are a multiple of the {} multiprocessors that the device of the launches states: on this processor there may \
              be another number of them",
             processor.stated
         ));
