@@ -45,9 +45,11 @@ wheel: tools
 wheel-release: tools
 	scripts/wheel.sh release
 
-# The tables of docs/performance.md are those of the raw files, and text and comments wrap at 110 columns.
+# The tables of docs/performance.md are those of the raw files, the pictures of the course are those that their
+# script draws, and text and comments wrap at 110 columns.
 lint: tools
 	python3 benches/tables.py --check
+	python3 docs/course/pictures.py --check
 	python3 scripts/width.py
 	$(CARGO) fmt --all --check
 	rustfmt --check --edition 2024 crates/ladders/gallery/src/*/mod.rs

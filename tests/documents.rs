@@ -20,12 +20,13 @@ fn blocks(document: &Path) -> Vec<String> {
     blocks
 }
 
-/// Runs the blocks of README.md and of docs/ that `wanted` chooses, in order, in a folder of its own for each
-/// document. Returns how many ran.
+/// Runs the blocks of README.md, docs/ and docs/course/ that `wanted` chooses, in order, in a folder of its
+/// own for each document. Returns how many ran.
 pub(crate) fn run(wanted: fn(&str) -> bool) -> usize {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let folders = ["docs", "docs/course"].map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
     let mut documents: Vec<PathBuf> =
-        std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        folders.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     documents.push(root.join("README.md"));
     documents.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
     documents.sort();

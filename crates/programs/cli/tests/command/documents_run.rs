@@ -7,7 +7,7 @@ use crate::documents;
 #[test]
 fn commands_of_the_documents_run() {
     // Blocks of the other program run in its own tests.
-    assert!(documents::run(|block| !block.contains("rayspin-ladder")) >= 10);
+    assert!(documents::run(|block| !block.contains("rayspin-ladder")) >= 25);
 }
 
 /// The documents of the repository.
