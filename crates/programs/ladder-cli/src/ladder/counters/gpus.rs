@@ -61,14 +61,15 @@ pub(super) const ALL: [Gpu; 3] = [
         wait_cache: 270.0,
         wait_shared: 30.0,
         atomics: 2400.0,
-        same_address: 1.0,
+        same_address: 21.0,
         launch: 2.2e-6,
         sources: &[
             WHITE_PAPERS,
             GUIDE,
             ESTIMATES,
             "Luo et al., \"Dissecting the NVIDIA Hopper Architecture through Microbenchmarking and Multiple Level Analysis\", 2025 (waits, rounded)",
-            "benches/results/2026-11-21-h100/ladders.json (copy, single precision, special functions, shared memory)",
+            "benches/results/2026-11-21-h100/ladders.json (copy, single precision, special functions, shared memory; atomics of one \
+             address: fitted to histogram gpu-device-memory)",
         ],
     },
     Gpu {
