@@ -11,6 +11,9 @@ use super::times::Timing;
 use crate::mri::corrections::{Corrections, Readout, Readouts};
 use crate::mri::raw::note;
 
+/// Samples of a readout at most, for each place along x: scanners oversample less.
+const LONGEST: usize = 16;
+
 /// Corrects the readouts of one image and places them on the grid. Lines measured more than once are
 /// averaged.
 pub(super) fn assemble(
@@ -35,6 +38,17 @@ pub(super) fn assemble(
 
     for readout in &readouts.each {
         let Readout { index, kept, centre, reversed, .. } = readout;
+        let most = LONGEST * encoded[0].max(nx);
+        if kept.len() > most {
+            return Err(Error::value(
+                format!("acquisition {index}: samples of a readout"),
+                format!(
+                    "at most {most} for {} places along x: a train of lines, a spoke or a spiral needs a trajectory",
+                    encoded[0]
+                ),
+                kept.len(),
+            ));
+        }
         let (samples, centre, reversed) = (readout.data.ncols(), *centre, *reversed);
         let y = place(readout.counters.step_1 as usize, centre_1, ny);
         let z = place(readout.counters.step_2 as usize, centre_2, nz);
