@@ -15,9 +15,10 @@ use rayspin_device::Array;
 use rayspin_kernels::vector;
 use rayspin_run::Step;
 
-use super::{About, Combine, MapUse, Method, SampleKind, Uses, shared};
+use super::{About, Combine, MapUse, Method, SampleKind, Uses, rules, shared};
 use crate::encoding::{Solving, Spec, batches};
 use crate::params;
+use crate::scan::Facts;
 
 params! {
     /// Density-compensated adjoint transform, coil by coil, then combined.
@@ -50,6 +51,10 @@ impl Method for Gridding {
 
     fn uses(&self) -> Uses {
         Uses { samples: SampleKind::Trajectory, density: true, ..Uses::new(MapUse::Combining(self.combine)) }
+    }
+
+    fn suits(&self, facts: &Facts) -> Option<String> {
+        rules::partial_lines(facts)
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {

@@ -109,7 +109,8 @@ impl Method for LeastSquares {
     }
 
     fn suits(&self, facts: &Facts) -> Option<String> {
-        (facts.coils == 1 && rules::sparse(facts).is_none()).then(|| "one coil".to_owned())
+        let other = rules::sparse(facts).or_else(|| rules::partial_lines(facts));
+        (facts.coils == 1 && other.is_none()).then(|| "one coil".to_owned())
     }
 
     fn rules(&self, facts: &Facts) -> Vec<Rule> {
