@@ -76,6 +76,8 @@ pub struct Format {
     pub(crate) inside: Option<Inside>,
     /// Whether a file that no magic tells is of this format, by one of its endings and its first bytes.
     pub(crate) guess: Option<fn(&str, &[u8]) -> bool>,
+    /// Whether a file or a folder is of this format by its name and by what lies beside it or within.
+    pub(crate) place: Option<fn(&Path) -> bool>,
     /// The files that make up one, where they are several.
     pub(crate) parts: Option<fn(&Path) -> Vec<PathBuf>>,
     /// The other files that are read with one, where it may lead to such.

@@ -5,8 +5,8 @@ use crate::format::{Format, ImageWriter, Inside, Property, Scans};
 use crate::{
     Values, array_hdf5,
     arrays::{Arrays, Reading},
-    bart, cfl, data_exchange, dicom, fastmri, hdf5_file, ismrmrd, matlab, meta_image, nifti, npy, nrrd,
-    nxtomo, png, raw_image, tiff, twix, txrm,
+    bart, bruker, cfl, data_exchange, dicom, fastmri, ge, hdf5_file, ismrmrd, matlab, meta_image, nifti, npy,
+    nrrd, nxtomo, png, raw_image, tiff, twix, txrm,
 };
 
 /// HDF5 files that no other row tells.
@@ -41,6 +41,7 @@ const BLANK: Format = Format {
     seek: None,
     inside: None,
     guess: None,
+    place: None,
     parts: None,
     linked: None,
     folder: None,
@@ -62,7 +63,7 @@ const BLANK: Format = Format {
 /// A format is added with a module and a row here. Detection, `read_image`, `read_scan`, `write_image`,
 /// `SeriesWriter`, the programs' help texts, checks and messages, the lists of the documents, the tests of
 /// all formats and the fuzzer follow the row.
-pub static FORMATS: [Format; 16] = [
+pub static FORMATS: [Format; 18] = [
     Format {
         name: "NIfTI",
         about: "NIfTI-1, 2 to 4 axes; reads integers of 8 to 64 bits, floats and complex numbers in either byte \
@@ -430,6 +431,28 @@ pub static FORMATS: [Format; 16] = [
         describe: Some(twix::describe),
         scans: Some(Scans { holds: |_, _| Ok(true), open: twix::open, write: None }),
         samples: twix::samples,
+        ..BLANK
+    },
+    Format {
+        name: "Bruker ParaVision",
+        about: "the folder of a scan, or its `fid` or `rawdata.job0`: versions 5.1 to 360; grids, echo-planar imaging, and UTE with `traj`",
+        endings: &[".job0"],
+        place: Some(bruker::is_scan),
+        parts: Some(bruker::parts),
+        describe: Some(bruker::describe),
+        scans: Some(Scans { holds: |_, _| Ok(true), open: bruker::open, write: None }),
+        samples: bruker::samples,
+        ..BLANK
+    },
+    Format {
+        name: "GE P-file",
+        about: "header revision 9, of one pass; other revisions are refused by their numbers",
+        endings: &[".7"],
+        magic: ge::MAGIC,
+        guess: Some(|_, start| ge::begins(start)),
+        describe: Some(ge::describe),
+        scans: Some(Scans { holds: |_, _| Ok(true), open: ge::open, write: None }),
+        samples: ge::samples,
         ..BLANK
     },
 ];

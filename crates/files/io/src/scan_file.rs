@@ -11,7 +11,7 @@ use crate::format::any_of;
 use crate::ismrmrd::Identity;
 use crate::scan_reader::ScanReader;
 use crate::{
-    ArraySeries, AxisOrder, Error, Format, Input, Result, axis_order, detect, endings, expect_ending,
+    ArraySeries, AxisOrder, Error, Format, Input, Result, axis_order, detect, endings, expect_ending, vendors,
 };
 
 /// How [`read_scan`] reads.
@@ -78,17 +78,18 @@ pub fn open_scan(path: impl AsRef<Path>, monitor: &Monitor<'_>) -> Result<Box<dy
     let input = Input::of(&path);
     let format = input.format()?;
     match &format.scans {
-        Some(scans) => (scans.open)(&input.file, input.name.as_deref(), monitor),
+        Some(scans) => (scans.open)(&input.file, input.name.as_deref(), monitor)
+            .map_err(|error| vendors::advised(&input.file, error)),
         None => {
             let expected = format!("a raw scan with a header ({})", any_of(&endings(Format::reads_scans)));
-            Err(Error::not_this_format(&input.file, expected, format))
+            Err(vendors::advised(&input.file, Error::not_this_format(&input.file, expected, format)))
         }
     }
 }
 
 /// Reads raw data of any format.
 ///
-/// * A scan with a header: ISMRMRD's, or a Siemens scanner's.
+/// * A scan with a header: ISMRMRD's, fastMRI's, or a scanner's own (Siemens, Bruker, GE).
 /// * A grid of k-space: a BART array (`[READ, PHS1, PHS2, COIL]`), or `.npy` or `.npz` (`[coil, z, y, x]` or
 ///   `[coil, y, x]`).
 /// * Samples, with a trajectory: a BART array (`[1, readout, spoke, coil]`) or a NumPy array
@@ -122,7 +123,8 @@ pub fn open_scan(path: impl AsRef<Path>, monitor: &Monitor<'_>) -> Result<Box<dy
 pub fn read_scan(path: impl AsRef<Path>, options: &ScanOptions, monitor: &Monitor<'_>) -> Result<ScanFile> {
     let input = Input::of(&path);
     if let Some(scans) = &input.format()?.scans {
-        let reader = (scans.open)(&input.file, input.name.as_deref(), monitor)?;
+        let reader = (scans.open)(&input.file, input.name.as_deref(), monitor)
+            .map_err(|error| vendors::advised(&input.file, error))?;
         return Ok(ScanFile::Scan(Box::new(reader.into_scan(monitor)?)));
     }
     read_arrays(path.as_ref(), options, Beyond::LeftOut)
@@ -143,11 +145,11 @@ pub(crate) fn read_arrays(path: &Path, options: &ScanOptions, beyond: Beyond) ->
     let (path, name, format) = (&input.file, input.name.as_deref(), input.format()?);
     let Some(arrays) = &format.arrays else {
         let readable = endings(|format| format.reads_scans() || format.reads_arrays());
-        return Err(Error::unsupported(path, format!("reading raw data from {format}"))
-            .with_hint(format!(
-                "give raw data as {}; ISMRMRD's converters make .h5 of vendors' files (ge_to_ismrmrd, philips_to_ismrmrd and the like)",
-                any_of(&readable)
-            )));
+        let error = Error::unsupported(path, format!("reading raw data from {format}")).with_hint(format!(
+            "give raw data as {}; ISMRMRD's converters make .h5 of vendors' files (ge_to_ismrmrd, philips_to_ismrmrd and the like)",
+            any_of(&readable)
+        ));
+        return Err(vendors::advised(path, error));
     };
     let (images, reading) = match &options.order {
         Some(order) => {

@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use crate::folder::Folder;
 use crate::format::{Detail, Format, GZIP, any_of};
 use crate::formats::FORMATS;
-use crate::{Error, Held, Result, element, opening};
+use crate::{Error, Held, Result, element, opening, vendors};
 
 pub use folder::replaces_folder;
 pub use input::Input;
@@ -58,7 +58,8 @@ pub fn expect_ending(path: impl AsRef<Path>, fits: impl Fn(&Format) -> bool) -> 
 }
 
 /// The files that a path stands for: both files of a BART array for either name or the common one; every file
-/// of a folder that is one image; otherwise the file itself ([`Input::file`]).
+/// of a folder that is one image; the raw data of a scan and the parameters beside them; otherwise the file
+/// itself ([`Input::file`]).
 ///
 /// ```
 /// use ndarray::ArrayD;
@@ -73,6 +74,9 @@ pub fn expect_ending(path: impl AsRef<Path>, fits: impl Fn(&Format) -> bool) -> 
 /// ```
 pub fn parts(path: impl AsRef<Path>) -> Vec<PathBuf> {
     let path = Input::of(path).file;
+    if let Some(Format { parts: Some(parts), .. }) = of_place(&path) {
+        return parts(&path);
+    }
     if path.is_dir()
         && let Ok(folder) = Folder::open(&path)
     {
@@ -119,8 +123,8 @@ fn of_common_name(path: &Path) -> Option<&'static Format> {
 
 /// The format of a file, told by its first bytes; the name decides only where these do not tell it (`.cfl`,
 /// `.dat`). The common name of several files that make up an array is recognised too, and a folder whose
-/// files are one image ([`Format::reads_folders`]). A name after a colon ([`Input`]) is no part of the
-/// file's.
+/// files are one image ([`Format::reads_folders`]) or a scan. A name after a colon ([`Input`]) is no part of
+/// the file's.
 ///
 /// Errors: a file that cannot be opened or read, or of no format that Rayspin knows; a folder without such
 /// files, or with files of several formats.
@@ -150,7 +154,7 @@ pub(crate) enum Found {
 impl Found {
     /// Errors: as [`detect`].
     pub(crate) fn of(path: &Path) -> Result<Self> {
-        match of_common_name(path) {
+        match of_place(path).or_else(|| of_common_name(path)) {
             None if path.is_dir() => Folder::open(path).map(Self::Folder),
             None => of_file(path).map(Self::File),
             Some(format) => Ok(Self::File(format)),
@@ -164,6 +168,11 @@ impl Found {
             Self::Folder(folder) => folder.format,
         }
     }
+}
+
+/// The format of a file or a folder that its name and what lies beside it or within tell.
+fn of_place(path: &Path) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.place.is_some_and(|place| place(path)))
 }
 
 fn of_file(path: &Path) -> Result<&'static Format> {
@@ -222,6 +231,9 @@ fn of_content(start: &[u8]) -> Option<&'static Format> {
 fn unknown(path: &Path, found: &str) -> Error {
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     let error = Error::not_this_format(path, any_of(&names), found);
+    if let Some(hint) = vendors::converter(path) {
+        return error.with_hint(hint);
+    }
     let header = path.with_extension("hdr");
     match path.extension() {
         Some(ending) if ending == "img" && header.is_file() => error.with_hint(format!(
