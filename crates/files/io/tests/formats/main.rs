@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bounds;
+mod bruker;
 mod cfl;
 mod convert;
 mod dicom;

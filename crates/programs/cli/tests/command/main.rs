@@ -6,6 +6,7 @@ mod arrays;
 mod bart;
 mod bart_series;
 mod batch;
+mod bruker;
 mod certify;
 mod choices;
 mod ct;
