@@ -353,8 +353,8 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
     units.map(str::parse).transpose().map_err(|error| raised_of("units", error))
 }
 
-/// Reads a raw MRI scan with a header (ISMRMRD, fastMRI, Siemens), or k-space as an array (BART, NumPy,
-///     MATLAB, HDF5).
+/// Reads a raw MRI scan with a header (ISMRMRD, fastMRI, Siemens, Bruker, GE), or k-space as an array (BART,
+///     NumPy, MATLAB, HDF5).
 ///
 /// path: the file; a name after a colon chooses one of several scans or arrays in it.
 /// trajectory: the file of the points of an array of samples.
@@ -366,7 +366,8 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// trajectory_weights: whether the trajectory's last column holds density weights, which are left out.
 ///
 /// Returns a `Scan`, whose `notes` say what was assumed or repaired. A scan with a header (ISMRMRD, or a
-/// Siemens scanner's .dat) states its own matrix, field of view and trajectory.
+/// scanner's own files: Siemens' .dat, the folder of a scan of Bruker's, GE's .7) states its own matrix,
+/// field of view and trajectory.
 ///
 /// Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses
 /// the file, ValueError for a file of another format, one that is damaged, several images of an array, and
