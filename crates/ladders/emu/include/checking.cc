@@ -682,6 +682,42 @@ HIDDEN void emu_check_fence(bool wide) {
     t.clock++;
 }
 HIDDEN void __tsan_atomic_thread_fence(int) { emu_check_fence(true); }
+
+// Atomic operations of the standard library, which whole programs use.
+#define ATOMICS(N, T)                                                                                                  \
+    HIDDEN T __tsan_atomic##N##_load(const T* at, int) {                                                               \
+        strong(HERE, at, sizeof(T), READS | STRONG);                                                                   \
+        return __atomic_load_n(at, __ATOMIC_SEQ_CST);                                                                  \
+    }                                                                                                                  \
+    HIDDEN void __tsan_atomic##N##_store(T* at, T v, int) {                                                            \
+        strong(HERE, at, sizeof(T), WRITES | STRONG);                                                                  \
+        __atomic_store_n(at, v, __ATOMIC_SEQ_CST);                                                                     \
+    }                                                                                                                  \
+    HIDDEN bool __tsan_atomic##N##_compare_exchange_strong(T* at, T* seen, T next, int, int) {                         \
+        strong(HERE, at, sizeof(T), ATOMIC);                                                                           \
+        return __atomic_compare_exchange_n(at, seen, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                 \
+    }                                                                                                                  \
+    HIDDEN bool __tsan_atomic##N##_compare_exchange_weak(T* at, T* seen, T next, int, int) {                           \
+        strong(HERE, at, sizeof(T), ATOMIC);                                                                           \
+        return __atomic_compare_exchange_n(at, seen, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                 \
+    }                                                                                                                  \
+    CHANGE(N, T, exchange, __atomic_exchange_n)                                                                        \
+    CHANGE(N, T, fetch_add, __atomic_fetch_add)                                                                        \
+    CHANGE(N, T, fetch_sub, __atomic_fetch_sub)                                                                        \
+    CHANGE(N, T, fetch_and, __atomic_fetch_and)                                                                        \
+    CHANGE(N, T, fetch_or, __atomic_fetch_or)                                                                          \
+    CHANGE(N, T, fetch_xor, __atomic_fetch_xor)
+#define CHANGE(N, T, NAME, OPERATION)                                                                                  \
+    HIDDEN T __tsan_atomic##N##_##NAME(T* at, T v, int) {                                                              \
+        strong(HERE, at, sizeof(T), ATOMIC);                                                                           \
+        return OPERATION(at, v, __ATOMIC_SEQ_CST);                                                                     \
+    }
+ATOMICS(8, uint8_t)
+ATOMICS(16, uint16_t)
+ATOMICS(32, uint32_t)
+ATOMICS(64, uint64_t)
+#undef CHANGE
+#undef ATOMICS
 }  // extern "C"
 
 static void clear() {

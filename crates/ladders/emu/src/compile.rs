@@ -25,6 +25,8 @@ pub(crate) struct Compiler {
     version: String,
     flags: Vec<&'static str>,
     loops: bool,
+    /// Whether it makes programs with `main` instead of libraries.
+    whole: bool,
     tells: Tells,
     /// `None` if the user has no cache folder.
     cache: Option<PathBuf>,
@@ -110,7 +112,15 @@ impl Compiler {
         } else {
             flags.push("-fcf-protection=none");
         }
-        Some(Self { path, version, flags, loops: false, tells: Tells::Nothing, cache: folder() })
+        Some(Self {
+            path,
+            version,
+            flags,
+            loops: false,
+            whole: false,
+            tells: Tells::Nothing,
+            cache: folder(),
+        })
     }
 
     /// The same compiler with another cache folder.
@@ -168,6 +178,28 @@ impl Compiler {
         Ok(own)
     }
 
+    /// The same compiler for programs with `main`.
+    pub(crate) fn making_programs(mut self) -> Self {
+        self.whole = true;
+        self.flags.retain(|flag| !["-shared", "-fno-exceptions", "-fno-rtti", "-g"].contains(flag));
+        self.flags.extend(["-g", "-pthread"]);
+        if self.tells == Tells::Order {
+            self.flags.push("-fno-threadsafe-statics");
+        }
+        self
+    }
+
+    /// Compiles a whole program, as [`translate_whole`](crate::translate::translate_whole) gives it. Errors:
+    /// the compiler's message.
+    pub(crate) fn program(&self, name: &str, text: &str) -> std::result::Result<PathBuf, String> {
+        self.make(name, text).map_err(|failure| failure.words)
+    }
+
+    /// What programs tell.
+    pub(crate) fn tells(&self) -> Tells {
+        self.tells
+    }
+
     /// The compiler that [`Compiler::counting`] was made of, with the same arithmetic.
     pub(crate) fn uncounted(&self) -> Self {
         let mut own = self.clone();
@@ -194,15 +226,16 @@ impl Compiler {
     ///
     /// Errors: the compiler's message.
     pub(crate) fn library(&self, program: &Program) -> Result<PathBuf> {
-        let program = &Program { text: barriers::as_calls(&program.text), ..program.clone() };
+        let text = without_own_headers(&barriers::as_calls(&program.text));
+        let program = &Program { text, ..program.clone() };
         if !self.loops {
             return self
-                .make(program, &translate(program, None, self.tells)?)
+                .make(program.name, &translate(program, None, self.tells)?)
                 .map_err(|failure| failure.of(program));
         }
         let (plain, mut ways) = self.ways(program)?;
         loop {
-            match self.make(&plain, &translate(&plain, Some(&ways), Tells::Nothing)?) {
+            match self.make(plain.name, &translate(&plain, Some(&ways), Tells::Nothing)?) {
                 Ok(path) => return Ok(path),
                 Err(failure) => {
                     // A kernel whose loops do not compile runs as written.
@@ -252,7 +285,7 @@ impl Compiler {
         Ok(String::from_utf8_lossy(&told.stdout).into_owned())
     }
 
-    fn make(&self, program: &Program, text: &str) -> std::result::Result<PathBuf, Failure> {
+    fn make(&self, name: &str, text: &str) -> std::result::Result<PathBuf, Failure> {
         static BUSY: OnceLock<Mutex<HashMap<String, Arc<Mutex<()>>>>> = OnceLock::new();
         let mut hasher = blake3::Hasher::new();
         for part in [text, &self.version, &self.flags.join(" "), self.runtime()] {
@@ -267,7 +300,7 @@ impl Compiler {
                     a folder"
                 .to_owned(),
         })?;
-        let path = folder.join(format!("{}-{key}.so", program.name));
+        let path = folder.join(format!("{name}-{key}.{}", if self.whole { "program" } else { "so" }));
         if !whole(&path, &key) {
             // Refuses a folder that others may write to.
             private::make(folder).map_err(io("making", folder))?;
@@ -306,7 +339,7 @@ impl Compiler {
             let link = [
                 "-std=c++17",
                 "-O2",
-                "-shared",
+                if self.whole { "-pthread" } else { "-shared" },
                 "-fPIC",
                 "-fvisibility=hidden",
                 "-fno-exceptions",
@@ -352,12 +385,39 @@ impl Compiler {
             file.write_all(&code)?;
             file.write_all(hash(key, &code).as_bytes())
         });
+        #[cfg(unix)]
+        let written = written.and_then(|()| {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = if self.whole { 0o700 } else { 0o600 };
+            std::fs::set_permissions(&part, std::fs::Permissions::from_mode(mode))
+        });
         // The file is written completely before it is renamed, because another process may look for it.
         written.and_then(|()| std::fs::rename(&part, path)).map_err(|error| {
             let _ = std::fs::remove_file(&part);
             io("writing", path)(error)
         })
     }
+}
+
+/// The text without the lines that include headers which the emulator has itself.
+fn without_own_headers(text: &str) -> String {
+    let own = |line: &str| included(line).is_some_and(|header| header == "curand_kernel.h");
+    if !text.lines().any(own) {
+        return text.to_owned();
+    }
+    text.split('\n').map(|line| if own(line) { "" } else { line }).collect::<Vec<_>>().join("\n")
+}
+
+/// The header that a line includes, without its brackets or quotes.
+pub(crate) fn included(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
+    let end = match rest.chars().next()? {
+        '<' => '>',
+        '"' => '"',
+        _ => return None,
+    };
+    let rest = &rest[1..];
+    Some(&rest[..rest.find(end)?])
 }
 
 fn hash(key: &str, code: &[u8]) -> blake3::Hash {

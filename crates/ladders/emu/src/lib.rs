@@ -10,9 +10,13 @@ pub mod counting;
 mod coverage;
 mod faulty;
 mod fft;
+mod launches;
 mod loops;
 mod memory;
 mod module;
+mod programs;
+mod recording;
+mod shown;
 mod split;
 mod texture;
 mod translate;
@@ -37,9 +41,15 @@ pub use coverage::Coverage;
 use compile::Compiler;
 pub use faulty::{Fault, Faulty};
 use memory::Heap;
+pub use programs::{Ended, Uncompiled, WholeProgram};
+pub use recording::{RecordedMemory, RecordedTexture, RecordedVariable, RunRecord, Step};
+pub use shown::KernelLoops;
 
 /// Maximum bytes of shared memory of a block, as on an H100.
 const SHARED_PER_BLOCK: u32 = 232_448;
+
+/// What a record does not keep.
+const ASYNCHRONOUS: &str = "it copies on streams of its own, beside the kernels";
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -82,10 +92,14 @@ struct Inner {
     heap: Mutex<Heap>,
     workspaces: module::Workspaces,
     ran: Mutex<BTreeMap<String, How>>,
-    /// Addresses and bytes of the loaded programs' variables.
-    variables: Mutex<Vec<(u64, u64)>>,
+    /// The loaded programs' variables.
+    variables: Mutex<Vec<recording::NamedVariable>>,
     /// Addresses of the textures' memory.
     textures: Mutex<Vec<u64>>,
+    /// Textures by their handles: what they look like, and where their texels lie.
+    surfaces: Mutex<BTreeMap<u64, (TextureLayout, u64)>>,
+    /// Where steps are recorded.
+    recorder: Mutex<Option<recording::Recorder>>,
     /// What launches did, where they are counted.
     counts: Option<Mutex<Vec<counting::Counts>>>,
     /// What is wrong with launches, where they are checked.
@@ -154,6 +168,8 @@ impl Emulator {
                 ran: Mutex::default(),
                 variables: Mutex::default(),
                 textures: Mutex::default(),
+                surfaces: Mutex::default(),
+                recorder: Mutex::default(),
                 counts: None,
                 faults: None,
                 only_counted: AtomicBool::new(false),
@@ -252,6 +268,8 @@ impl Inner {
             ran: Mutex::default(),
             variables: Mutex::default(),
             textures: Mutex::default(),
+            surfaces: Mutex::default(),
+            recorder: Mutex::default(),
             counts: None,
             faults: None,
             only_counted: AtomicBool::new(false),
@@ -277,6 +295,7 @@ impl Inner {
     }
 
     fn perform(&self, work: &Work) -> Result<()> {
+        self.note_work(work);
         match work {
             Work::Launch { kernel, launch, arguments } => {
                 // SAFETY: the caller of the launch promised correct arguments. The emulator cannot survive a
@@ -346,8 +365,9 @@ impl Inner {
 
     /// Errors: the range is not allocated.
     fn expect(&self, address: u64, bytes: u64) -> Result<()> {
-        let inside = |&(from, size): &(u64, u64)| {
-            address >= from && address.checked_add(bytes).is_some_and(|end| end <= from + size)
+        let inside = |variable: &recording::NamedVariable| {
+            address >= variable.address
+                && address.checked_add(bytes).is_some_and(|end| end <= variable.address + variable.bytes)
         };
         if lock(&self.heap).holds(address, bytes) || lock(&self.variables).iter().any(inside) {
             return Ok(());
@@ -415,7 +435,10 @@ unsafe impl Driver for Emulator {
             copies.catch_up();
             copies.give_back(address, bytes)
         };
-        let freed = lock(&self.inner.heap).free(address);
+        let freed = match self.inner.frees_later(address) {
+            true => Ok(()),
+            false => lock(&self.inner.heap).free(address),
+        };
         if let Err(error) = idle.and(freed) {
             order.failure.get_or_insert(error);
         }
@@ -429,6 +452,7 @@ unsafe impl Driver for Emulator {
         if self.reads_late(from) {
             let _order = self.inner.not_recording("copying to the emulated GPU")?;
             self.inner.expect(to, from.len() as u64)?;
+            self.inner.note(|| Step::Upload { to, bytes: from.to_vec() });
             // SAFETY: the range was just found to be allocated; the rest as the caller promises.
             unsafe {
                 lock(&self.inner.copies).upload_late(from.as_ptr(), to as usize as *mut u8, from.len())
@@ -442,6 +466,7 @@ unsafe impl Driver for Emulator {
     unsafe fn download(&self, from: u64, to: &mut [u8]) -> Result<()> {
         let _order = self.inner.not_recording("copying from the emulated GPU")?;
         self.inner.expect(from, to.len() as u64)?;
+        self.inner.note(|| Step::Read(to.len() as u64));
         // SAFETY: the range was just found to be allocated; host slices are elsewhere.
         unsafe { std::ptr::copy_nonoverlapping(from as usize as *const u8, to.as_mut_ptr(), to.len()) };
         Ok(())
@@ -465,6 +490,7 @@ unsafe impl Driver for Emulator {
     }
 
     unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.inner.note(|| Step::Other(ASYNCHRONOUS));
         self.inner.expect(to, bytes)?;
         self.inner.written(to, bytes);
         // SAFETY: the range was just found to be allocated; the rest as the caller promises.
@@ -472,12 +498,14 @@ unsafe impl Driver for Emulator {
     }
 
     unsafe fn download_async(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.inner.note(|| Step::Other(ASYNCHRONOUS));
         self.inner.expect(from, bytes)?;
         // SAFETY: as above.
         unsafe { copy_streams::AsyncCopy::begin(&self.inner, from as usize as *const u8, to, bytes) }
     }
 
     unsafe fn download_in_order(&self, from: u64, to: *mut u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
+        self.inner.note(|| Step::Other(ASYNCHRONOUS));
         self.inner.expect(from, bytes)?;
         // SAFETY: the range was just found to be allocated; the rest as the caller promises.
         unsafe { copy_streams::OrderedCopy::begin(&self.inner, from as usize as *const u8, to, bytes) }
@@ -490,6 +518,7 @@ unsafe impl Driver for Emulator {
     }
 
     unsafe fn queue_upload(&self, stream: Stream, to: u64, from: *const u8, bytes: u64) -> Result<()> {
+        self.inner.note(|| Step::Other(ASYNCHRONOUS));
         let _order = self.inner.not_recording("copying to the emulated GPU")?;
         self.inner.expect(to, bytes)?;
         self.inner.written(to, bytes);
@@ -499,6 +528,7 @@ unsafe impl Driver for Emulator {
     }
 
     unsafe fn queue_download(&self, stream: Stream, from: u64, to: *mut u8, bytes: u64) -> Result<()> {
+        self.inner.note(|| Step::Other(ASYNCHRONOUS));
         let _order = self.inner.not_recording("copying from the emulated GPU")?;
         self.inner.expect(from, bytes)?;
         // SAFETY: as above.

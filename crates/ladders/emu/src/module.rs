@@ -17,6 +17,7 @@ use crate::compile::Compiler;
 use crate::counting::Counts;
 use crate::counting::record::{self, Counter, RawCounting, Recording, Sample};
 use crate::counting::symbols::Symbols;
+use crate::recording::NamedVariable;
 use crate::{How, Inner, Work, lock};
 
 const MESSAGE: usize = 600;
@@ -251,6 +252,7 @@ pub(crate) struct Loaded {
     checked: Option<Arc<Checker>>,
     inner: Arc<Inner>,
     name: &'static str,
+    program: Arc<Program>,
 }
 
 impl Loaded {
@@ -265,17 +267,20 @@ impl Loaded {
             Some(_) => Some(Arc::new(Counted::open(&path, &code, program, compiler)?)),
             None => None,
         };
+        let kept = Arc::new(program.clone());
         for variable in code.variables() {
-            lock(&inner.variables).push((variable.address as u64, variable.bytes));
+            let (name, address, bytes) = variable.named();
+            let program = kept.clone();
+            lock(&inner.variables).push(NamedVariable { program, name, address, bytes });
         }
-        Ok(Self { code: Arc::new(code), counted, checked, inner, name: program.name })
+        Ok(Self { code: Arc::new(code), counted, checked, inner, name: program.name, program: kept })
     }
 }
 
 impl Drop for Loaded {
     fn drop(&mut self) {
         for variable in self.code.variables() {
-            lock(&self.inner.variables).retain(|&(address, _)| address != variable.address as u64);
+            lock(&self.inner.variables).retain(|own| own.address != variable.address as u64);
         }
     }
 }
@@ -300,6 +305,7 @@ impl Module for Loaded {
         Ok(Arc::new(Entry {
             kernel: Arc::new(Callable {
                 name: format!("{}::{name}", self.name),
+                program: self.program.clone(),
                 code: self.code.clone(),
                 counted: self.counted.clone(),
                 checked: self.checked.clone(),
@@ -327,6 +333,7 @@ impl Module for Loaded {
 /// A kernel that can be called, and the sizes of its arguments.
 pub(crate) struct Callable {
     pub(crate) name: String,
+    pub(crate) program: Arc<Program>,
     code: Arc<Code>,
     counted: Option<Arc<Counted>>,
     checked: Option<Arc<Checker>>,
@@ -340,6 +347,14 @@ pub(crate) struct Callable {
 }
 
 impl Callable {
+    /// The bytes of each argument of a launch.
+    pub(crate) fn bytes_of(&self, arguments: &[Vec<u128>]) -> Vec<Vec<u8>> {
+        let bytes = |(words, &size): (&Vec<u128>, &usize)| {
+            words.iter().flat_map(|word| word.to_ne_bytes()).take(size).collect()
+        };
+        arguments.iter().zip(&self.sizes).map(bytes).collect()
+    }
+
     /// Copies each argument to its own place, which is aligned for every type.
     ///
     /// # Safety

@@ -19,6 +19,7 @@ struct Raw {
     outside: u32,
     normalized: u32,
     layered: u32,
+    pitch: u32,
 }
 
 pub(crate) struct Surface {
@@ -49,8 +50,11 @@ impl Surface {
             },
             normalized: u32::from(layout.sampling.normalized),
             layered: u32::from(layout.layered),
+            pitch: 0,
         };
-        Ok(Self { raw: Box::new(raw), bytes, inner })
+        let raw = Box::new(raw);
+        lock(&inner.surfaces).insert(std::ptr::from_ref(&*raw) as u64, (*layout, texels));
+        Ok(Self { raw, bytes, inner })
     }
 }
 
@@ -67,6 +71,10 @@ impl TextureMemory for Surface {
 impl Drop for Surface {
     fn drop(&mut self) {
         lock(&self.inner.textures).retain(|&address| address != self.raw.texels);
+        lock(&self.inner.surfaces).remove(&self.handle());
+        if self.inner.frees_later(self.raw.texels) {
+            return;
+        }
         if let Err(error) = lock(&self.inner.heap).free(self.raw.texels) {
             lock(&self.inner.order).failure.get_or_insert(error);
         }

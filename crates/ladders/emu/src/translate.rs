@@ -16,6 +16,38 @@ use crate::words::{
 const FIBRES: &str = include_str!("../include/fibres.h");
 const HEADER: &str = include_str!("../include/emulate.h");
 const TEXTURE: &str = include_str!("../include/texture.h");
+/// NVIDIA's `curand_kernel.h` by other numbers: what a program gets that includes it.
+const CURAND: &str = include_str!("../include/curand_kernel.h");
+/// The headers of the system that `runtime.h` needs; programs get them before any word of CUDA means
+/// something.
+const SYSTEM: [&str; 20] = [
+    "chrono",
+    "map",
+    "mutex",
+    "string",
+    "thread",
+    "type_traits",
+    "utility",
+    "vector",
+    "math.h",
+    "stdarg.h",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+    "execinfo.h",
+    "fcntl.h",
+    "signal.h",
+    "sys/mman.h",
+    "ucontext.h",
+    "unistd.h",
+];
+const RUNTIME: [(&str, &str); 4] = [
+    ("runtime.h", include_str!("../include/runtime.h")),
+    ("refused.h", include_str!("../include/refused.h")),
+    ("calls.h", include_str!("../include/calls.h")),
+    ("arrays.h", include_str!("../include/arrays.h")),
+];
 
 /// What a program tells of itself while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +96,54 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>, tells: Tells) ->
         text.push_str("#line 1 \"texture.h\"\n");
         text.push_str(TEXTURE);
     }
+    if has_word(&program.text, "curand_init") {
+        text.push_str("#line 1 \"curand_kernel.h\"\n");
+        text.push_str(CURAND);
+    }
     text.push_str(&reader.out);
     text.push('\n');
     text.push_str(&reader.table());
+    Ok(text)
+}
+
+/// The text of a whole program, with `main`: its launches are calls already. `includes` are the headers of
+/// the system that it names.
+///
+/// Errors: `__shared__` where it cannot be read.
+pub(crate) fn translate_whole(
+    source: &str,
+    includes: &[String],
+    tells: Tells,
+) -> std::result::Result<String, (&'static str, String)> {
+    let mut reader = Reader::new(source);
+    reader.whole = true;
+    reader.read()?;
+    let mut text =
+        String::from(if tells == Tells::Order { "#define EMU_COUNT 1\n#define EMU_CHECK 1\n" } else { "" });
+    for header in SYSTEM {
+        text.push_str(&format!("#include <{header}>\n"));
+    }
+    for header in includes {
+        text.push_str(&format!("#if __has_include(<{header}>)\n#include <{header}>\n#endif\n"));
+    }
+    let own = [("fibres.h", FIBRES), ("emulate.h", HEADER), ("texture.h", TEXTURE)];
+    for (name, header) in own.into_iter().chain(RUNTIME) {
+        text.push_str(&format!("#line 1 \"{name}\"\n{header}"));
+    }
+    if has_word(source, "curand_init") || has_word(source, "curandState") {
+        text.push_str(&format!("#line 1 \"curand_kernel.h\"\n{CURAND}"));
+    }
+    text.push_str(&reader.out);
+    text.push_str("\n#line 1 \"table\"\n");
+    if !reader.outer_dynamic.is_empty() {
+        text.push_str("static bool emu_outer = (emu::outer_dynamic = [](emu::Workspace* w) EMU_PLUMBING {\n");
+        for name in &reader.outer_dynamic {
+            text.push_str(&format!(
+                "{name} = (decltype({name}))w->arena;\nEMU_ORDER(emu_check_other(&{name}, sizeof {name}));\n"
+            ));
+        }
+        text.push_str("}, true);\n");
+    }
     Ok(text)
 }
 
@@ -144,6 +221,10 @@ struct Reader<'a> {
     /// The parts of kernels that have been taken apart, and their names.
     parts: String,
     parted: Vec<String>,
+    /// Whether it is a whole program: kernels are called by its own launches.
+    whole: bool,
+    /// The variable of the device whose declaration ends next, in a whole program.
+    registering: Option<String>,
 }
 
 type Wrong = (&'static str, String);
@@ -167,6 +248,8 @@ impl<'a> Reader<'a> {
             body: 0,
             parts: String::new(),
             parted: Vec::new(),
+            whole: false,
+            registering: None,
         }
     }
 
@@ -214,11 +297,18 @@ impl<'a> Reader<'a> {
                     self.copy(1);
                     // A kernel that was only declared.
                     self.coming = None;
+                    if let Some(name) = self.registering.take_if(|_| self.braces.iter().all(|&groups| groups))
+                    {
+                        self.out.push_str(&format!(
+                            " static emu::Registered emu_registered_{name}(\"{name}\", (const void*)&{name}, sizeof {name});"
+                        ));
+                    }
                     self.statement = self.out.len();
                 }
                 c if c == '_' || c.is_ascii_alphabetic() => {
                     let word = word(self.rest());
                     match word {
+                        "__global__" if self.whole => self.copy(word.len()),
                         "__global__" => self.kernel()?,
                         "__shared__" => self.shared()?,
                         "__constant__" => self.variable(),
@@ -324,6 +414,11 @@ impl<'a> Reader<'a> {
         let end = rest.find(['(', ';', '=', '{', '[']).unwrap_or(rest.len());
         let list = rest[end..].starts_with('(') || rest[end..].starts_with('{');
         let name = last_word(&rest[..end]);
+        let statement = &self.out[self.statement..];
+        if self.whole {
+            let own = !list && !has_word(statement, "extern") && !has_word(statement, "template");
+            self.registering = own.then(|| name.to_owned()).filter(|name| !name.is_empty());
+        }
         if !list && !name.is_empty() && !self.variables.iter().any(|v| v == name) {
             self.variables.push(name.to_owned());
         }

@@ -27,6 +27,8 @@ Examples:
   rayspin-ladder try histogram                           what a kernel of your own has to do
   rayspin-ladder try histogram my_kernel.cu              your kernel, checked and timed between the others
   rayspin-ladder source histogram gpu-packed             the CUDA C++ of a variant
+  rayspin-ladder host histogram gpu-packed               a whole CUDA program of it, with data
+  rayspin-ladder run histogram-gpu-packed.cu             a whole CUDA program, emulated
   rayspin-ladder tune transpose                          the fastest parameters on this machine
   rayspin-ladder counters transpose                      sectors and bank conflicts by line, without a GPU
   rayspin-ladder report transpose                        blocks, registers, occupancy and waves of each launch
@@ -76,7 +78,8 @@ impl Width {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Check and time every variant [default]
+    /// Check and time every variant [default]; or run a CUDA program of yours, FILE.cu, in the emulator
+    #[command(after_help = ladder::RUN)]
     Run(Box<ladder::RunArgs>),
     /// List the algorithms, or the cases, variants and parameters of some
     List(ladder::List),
@@ -98,8 +101,11 @@ pub(crate) enum Command {
     /// Check and time your own CUDA kernel beside an algorithm's variants
     #[command(after_help = ladder::TRY)]
     Try(ladder::Try),
-    /// Print the CUDA C++ of a variant
+    /// Print the CUDA C++ of a variant, its launches, or its loops on a CPU
     Source(ladder::Source),
+    /// Write a complete CUDA program for a variant, with its data, for nvcc or rayspin-ladder run
+    #[command(after_help = ladder::HOST)]
+    Host(ladder::Host),
     /// Find the fastest parameters of an algorithm's variants on this machine
     Tune(Box<tune::Tune>),
     /// Print a completion script for a shell

@@ -126,7 +126,8 @@ fn start(cli: Cli, given: Given, ladders: &Ladders, line: &[OsString]) -> anyhow
         Some(Command::Compare(args)) => ladder::compare::run(&args),
         Some(Command::Applications(args)) => ladder::applications::run(&context, ladders, &args),
         Some(Command::Try(args)) => ladder::own::run(&context, ladders, &args, line),
-        Some(Command::Source(args)) => ladder::own::source(ladders, &args),
+        Some(Command::Source(args)) => ladder::source::run(&context, ladders, &args),
+        Some(Command::Host(args)) => ladder::host::run(&context, ladders, &args),
         Some(Command::Tune(args)) => tune::run(&context, ladders, &args),
         Some(Command::Completions(_)) => Ok(()),
     }

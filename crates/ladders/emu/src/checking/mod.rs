@@ -156,7 +156,7 @@ impl fmt::Display for Fault {
 /// As in `checking.cc`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-struct RawFinding {
+pub(crate) struct RawFinding {
     fault: u32,
     array: u32,
     address: u64,
@@ -275,29 +275,50 @@ impl Checker {
     }
 
     fn fault(&self, symbols: &mut Symbols, whose: &Whose<'_>, arrays: &[Array], raw: &RawFinding) -> Fault {
-        let wrong = match raw.fault {
-            1 => Wrong::Race,
-            2 => Wrong::SameValues,
-            3 => Wrong::Outside,
-            _ => Wrong::Unwritten,
-        };
         let array = if raw.name.is_null() {
             arrays.get(raw.array as usize).map(|array| array.name.clone())
         } else {
             // SAFETY: a literal of the library.
             Some(unsafe { CStr::from_ptr(raw.name) }.to_string_lossy().into_owned())
         };
+        let teller = Teller { program: self.program.name, kernel: whose.kernel, launch: whose.launch };
+        teller.fault(symbols, &self.lines, array, raw)
+    }
+}
+
+/// Whose launch a finding is of.
+pub(crate) struct Teller<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) kernel: &'a str,
+    pub(crate) launch: Launch,
+}
+
+impl Teller<'_> {
+    /// A finding in words, on the array of this name.
+    pub(crate) fn fault(
+        &self,
+        symbols: &mut Symbols,
+        lines: &HashMap<SourceLine, String>,
+        array: Option<String>,
+        raw: &RawFinding,
+    ) -> Fault {
+        let wrong = match raw.fault {
+            1 => Wrong::Race,
+            2 => Wrong::SameValues,
+            3 => Wrong::Outside,
+            _ => Wrong::Unwritten,
+        };
         let size = i128::from(raw.size.max(1));
         let index = (i128::from(raw.address) - i128::from(raw.begin)).div_euclid(size);
         let mut access = |code, kind: u8, block: u32, thread: u16| {
             let place = symbols.place(code);
-            let text = place.as_ref().and_then(|place| self.lines.get(place)).cloned().unwrap_or_default();
+            let text = place.as_ref().and_then(|place| lines.get(place)).cloned().unwrap_or_default();
             let does = match (kind & CHANGES != 0, kind & WRITES != 0) {
                 (true, _) => Does::Changes,
                 (false, true) => Does::Writes,
                 (false, false) => Does::Reads,
             };
-            let Launch { blocks, threads, .. } = whose.launch;
+            let Launch { blocks, threads, .. } = self.launch;
             Access { place, text, does, block: parts(block, blocks), thread: parts(thread.into(), threads) }
         };
         let here = access(raw.code, raw.kind, raw.block, raw.thread);
@@ -305,13 +326,52 @@ impl Checker {
         let other = two.then(|| access(raw.other_code, raw.other_kind, raw.other_block, raw.other_thread));
         Fault {
             wrong,
-            program: self.program.name.to_owned(),
-            kernel: whose.kernel.to_owned(),
+            program: self.program.to_owned(),
+            kernel: self.kernel.to_owned(),
             array,
             index: index as i64,
             elements: (raw.end - raw.begin) / u64::from(raw.size.max(1)),
             access: Some(here),
             other,
+        }
+    }
+}
+
+impl RawFinding {
+    /// A finding of another process, in the order of `runtime.h`.
+    pub(crate) fn of_numbers(numbers: &[u64; 13]) -> Self {
+        let [
+            fault,
+            address,
+            begin,
+            end,
+            size,
+            code,
+            other_code,
+            block,
+            other_block,
+            thread,
+            other_thread,
+            kind,
+            other_kind,
+        ] = *numbers;
+        Self {
+            fault: fault as u32,
+            array: 0,
+            address,
+            begin,
+            end,
+            name: std::ptr::null(),
+            size: size as u32,
+            code: code as u32,
+            other_code: other_code as u32,
+            block: block as u32,
+            other_block: other_block as u32,
+            thread: thread as u16,
+            other_thread: other_thread as u16,
+            kind: kind as u8,
+            other_kind: other_kind as u8,
+            pad: [0; 2],
         }
     }
 }

@@ -14,7 +14,17 @@ use super::types::Types;
 pub(super) type Bytes = EndianArcSlice<RunTimeEndian>;
 
 /// The emulator's own texts.
-const OWN: [&str; 4] = ["fibres.h", "emulate.h", "texture.h", "table"];
+const OWN: [&str; 9] = [
+    "fibres.h",
+    "emulate.h",
+    "texture.h",
+    "runtime.h",
+    "refused.h",
+    "calls.h",
+    "arrays.h",
+    "curand_kernel.h",
+    "table",
+];
 
 /// A line of a program's text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -159,7 +159,9 @@ pub(crate) struct Try {
 #[command(after_help = "\
 Examples:
   rayspin-ladder source histogram gpu-packed
-  rayspin-ladder source matrix-add gpu-wide > mine.cu")]
+  rayspin-ladder source matrix-add gpu-wide > mine.cu
+  rayspin-ladder source reduction gpu-tree --launch        which kernels a run launches, with blocks and threads
+  rayspin-ladder source matrix-product gpu-tiled --mcuda   as loops over the threads of a block")]
 pub(crate) struct Source {
     /// Algorithm
     #[arg(value_name = "NAME", hide_possible_values = true)]
@@ -167,6 +169,49 @@ pub(crate) struct Source {
     /// Variant for a GPU: rayspin-ladder list NAME lists them
     #[arg(value_name = "VARIANT")]
     pub(crate) variant: String,
+    /// Below the source: the kernels that a run launches, in order, with their blocks, threads and bytes of
+    /// dynamic shared memory. The run is emulated, in a small size
+    #[arg(long)]
+    pub(crate) launch: bool,
+    /// Instead of the source: the loops over the threads of a block that the emulator makes of its kernels
+    /// (the method MCUDA), and why a kernel runs as written
+    #[arg(long, conflicts_with = "launch")]
+    pub(crate) mcuda: bool,
+}
+
+/// More help for `rayspin-ladder host`.
+pub(super) const HOST: &str = "\
+The program has the kernels' source, allocations, copies, launches as the variant makes them, checks of every call, events \
+around the launches, and a comparison with the expected output. Inputs and expected outputs lie in a file beside it. It is \
+written from a run in the emulator (with a C++ compiler), in a small size unless --case or --size says otherwise.
+
+Examples:
+  rayspin-ladder host transpose gpu-padded
+  rayspin-ladder run transpose-gpu-padded.cu                        in the emulator
+  nvcc -std=c++17 -arch=native transpose-gpu-padded.cu -o transpose && ./transpose
+Exit codes: 0 done, 1 a file cannot be written, 2 an option is wrong or the variant cannot be written as a program.";
+
+/// `rayspin-ladder host`
+#[derive(Debug, Args)]
+pub(crate) struct Host {
+    /// Algorithm
+    #[arg(value_name = "NAME", hide_possible_values = true)]
+    pub(crate) name: String,
+    /// Variant for a GPU: rayspin-ladder list NAME lists them [default: the first]
+    #[arg(value_name = "VARIANT")]
+    pub(crate) variant: Option<String>,
+    /// Problem by name: rayspin-ladder list NAME lists them [default: a small one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) case: Option<String>,
+    /// The problem in another size: 8192x8192, 4194304, 2^22
+    #[arg(long, value_name = "AxB")]
+    pub(crate) size: Option<String>,
+    /// Seed of the inputs
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Folder for the files NAME-VARIANT.cu and NAME-VARIANT.bin [default: this one]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// More help for `rayspin-ladder report`.
@@ -290,10 +335,30 @@ pub(crate) struct Counters {
     pub(crate) width: Width,
 }
 
+/// More help for `rayspin-ladder run`.
+pub(super) const RUN: &str = "\
+A name that ends in .cu, or names a file, is a whole CUDA C++ program, with main and kernel<<<blocks, threads>>>(arguments). \
+It is compiled for the CPU (with g++) and runs in the emulator: no GPU and no nvcc are needed. Its exit code is the \
+command's. It has the calls of CUDA's runtime for memory, copies, errors, streams, events, properties, arrays and texture \
+objects, and a stand-in for curand_kernel.h, which gives other random numbers than NVIDIA's. All work is done when its call \
+returns. Times are of this CPU.
+
+Memory of the GPU is memory of its own: the host's access to it, a kernel's access beside its arrays and a pointer of the \
+host as a kernel's argument end the program, with the line. --check finds races as well, and pointers of the host that a \
+kernel takes from memory.
+
+Examples:
+  rayspin-ladder run transpose                  as rayspin-ladder transpose
+  rayspin-ladder run mine.cu                    a program of yours
+  rayspin-ladder run mine.cu 1000 -- --verbose  the same with arguments
+  rayspin-ladder run mine.cu --check
+Exit codes of programs: the program's own, 1 a kernel fails, 2 it does not compile.";
+
 /// `rayspin-ladder run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Algorithms
+    /// Algorithms; or a CUDA program of yours, FILE.cu, and the program's arguments (behind --, where they
+    /// begin with a dash): it runs in the emulator
     #[arg(value_name = "NAME", hide_possible_values = true, required_unless_present = "all")]
     pub(crate) names: Vec<String>,
     /// Every algorithm
@@ -319,9 +384,9 @@ pub(crate) struct RunArgs {
     /// every variant takes, unless --case or --size says otherwise. Needs a C++ compiler
     #[arg(long, conflicts_with_all = ["config", "sweep", "launch", "remeasure", "no_limits"])]
     pub(crate) emulate: bool,
-    /// With --emulate: look for races, accesses outside arrays and reads of what nobody wrote, and name their
-    /// lines, instead of taking times. Needs g++ 12 or newer
-    #[arg(long, requires = "emulate", conflicts_with_all = ["csv", "html", "rounds", "budget", "one_buffer"])]
+    /// With --emulate, or a program FILE.cu: look for races, accesses outside arrays and reads of what nobody
+    /// wrote, and name their lines, instead of taking times. Needs g++ 12 or newer
+    #[arg(long, conflicts_with_all = ["csv", "html", "rounds", "budget", "one_buffer"])]
     pub(crate) check: bool,
     /// With --emulate: count what the kernels do as well, as rayspin-ladder counters does, and predict their
     /// times on a GPU. Needs g++ 12 or newer

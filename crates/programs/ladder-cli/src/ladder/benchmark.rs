@@ -15,7 +15,7 @@ use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, files};
 
 use super::limits::{MachineLimits, date};
-use super::{Ladders, csv, emulate, maps, page, show, unknown, which};
+use super::{Ladders, csv, emulate, maps, page, program, show, unknown, which};
 use crate::args::ladder::{LaunchArg, RunArgs};
 use crate::without;
 
@@ -30,8 +30,15 @@ struct Plan<'a> {
 
 /// Runs the benchmarks of ladders, prints their tables and writes files.
 pub(crate) fn run(context: &Context, ladders: &Ladders, args: &RunArgs) -> Result<()> {
+    if let Some(file) = program::named(args) {
+        return program::run(context, args, file);
+    }
     if args.emulate {
         return emulate::run(context, ladders, args);
+    }
+    if args.check {
+        let message = "--check: expected --emulate, or a program FILE.cu, found neither";
+        return Err(BadInput::new(message).hint("rayspin-ladder NAME --emulate --check").into());
     }
     let outputs = outputs([&args.json, &args.csv, &args.html])?;
     let plan = plan(context, ladders, args)?;

@@ -10,14 +10,17 @@ mod course;
 mod csv;
 mod emulate;
 pub(crate) mod explain;
+pub(crate) mod host;
 pub(crate) mod limits;
 pub(crate) mod list;
 pub(crate) mod maps;
 mod occupancy;
 pub(crate) mod own;
 mod page;
+mod program;
 pub(crate) mod report;
 mod show;
+pub(crate) mod source;
 
 use anyhow::Result;
 use rayspin::device::BackendKind;

@@ -11,6 +11,7 @@ mod limits;
 mod own;
 #[path = "../../../../../tests/program.rs"]
 mod program;
+mod programs;
 mod report;
 mod tune;
 

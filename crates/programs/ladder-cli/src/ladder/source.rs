@@ -1,0 +1,94 @@
+//! `rayspin-ladder source`: the CUDA C++ of a variant, its launches, its loops on a CPU.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use rayspin::device::cuda::{Launch, Program};
+use rayspin_emu::How;
+use rayspin_shell::{Context, files};
+
+use super::host::{chosen, record};
+use super::{Ladders, own};
+use crate::args::ladder::Source;
+
+/// Seed of the inputs, the same as in other commands.
+const SEED: u64 = 1;
+
+/// Prints the source of a variant, and what else the user wants.
+pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Source) -> Result<()> {
+    if !args.mcuda {
+        own::source(ladders, args)?;
+    }
+    if !args.mcuda && !args.launch {
+        return Ok(());
+    }
+    let chosen_ladders = ladders.named(std::slice::from_ref(&args.name))?;
+    let Some(&ladder) = chosen_ladders.first() else { return Ok(()) };
+    let (which, variant) = chosen(ladder, None, None, Some(&args.variant))?;
+    let recorded = record(context, ladder, which, variant, SEED)?;
+    let launches: Vec<(&Arc<Program>, &str, Launch)> = recorded.launches().collect();
+    if args.launch {
+        return files::print(&listed(&recorded.problem, &launches));
+    }
+    let mut programs: Vec<(&Arc<Program>, Vec<&str>)> = Vec::new();
+    for (program, kernel, _) in &launches {
+        match programs.iter_mut().find(|(known, _)| known == program) {
+            Some((_, kernels)) if kernels.contains(kernel) => {}
+            Some((_, kernels)) => kernels.push(kernel),
+            None => programs.push((program, vec![kernel])),
+        }
+    }
+    let mut text = format!(
+        "// {} {}: the kernels of a run on {} as loops over the threads of a block,\n\
+         // as the emulator runs them with --emulate (MCUDA). Each loop sets threadIdx to its place (x, y, z);\n\
+         // t counts these places. kept_N is an array over the threads of a block, for what lives across a\n\
+         // barrier. live[t] is 0 once thread t has returned.\n",
+        args.name, variant, recorded.problem
+    );
+    for (program, kernels) in programs {
+        for kernel in recorded.emulator.loops_of(program)? {
+            if kernels.contains(&kernel.name.as_str()) {
+                let how = match &kernel.how {
+                    How::Loops(1) => "one loop".to_owned(),
+                    How::Loops(count) => format!("{count} loops"),
+                    How::Written(why) => format!("runs as written, each thread by itself: {why}"),
+                };
+                text.push_str(&format!("\n// {}::{}: {how}\n{}", program.name, kernel.name, kernel.text));
+            }
+        }
+    }
+    files::print(&text.trim_end())
+}
+
+/// Launches in order; equal ones that follow each other once, with their number.
+fn listed(problem: &str, launches: &[(&Arc<Program>, &str, Launch)]) -> String {
+    let mut groups: Vec<(usize, &(&Arc<Program>, &str, Launch))> = Vec::new();
+    for launch in launches {
+        match groups.last_mut() {
+            Some((count, last)) if *last == launch => *count += 1,
+            _ => groups.push((1, launch)),
+        }
+    }
+    let sides = |sides: [u32; 3]| match sides {
+        [x, 1, 1] => x.to_string(),
+        [x, y, 1] => format!("dim3({x}, {y})"),
+        [x, y, z] => format!("dim3({x}, {y}, {z})"),
+    };
+    let mut text = format!(
+        "\n// Launches of a run on {problem}: kernel<<<blocks, threads, bytes of dynamic shared memory>>>"
+    );
+    for (count, (program, kernel, launch)) in groups {
+        let times = if count > 1 { format!("  // {count} times") } else { String::new() };
+        let macros: Vec<String> =
+            program.defines.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let macros = if macros.is_empty() { String::new() } else { format!(" with {}", macros.join(" ")) };
+        text.push_str(&format!(
+            "\n// {kernel}<<<{}, {}, {}>>> of {}{macros}{times}",
+            sides(launch.blocks),
+            sides(launch.threads),
+            launch.shared,
+            program.name
+        ));
+    }
+    text
+}
