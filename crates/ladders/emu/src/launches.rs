@@ -72,15 +72,15 @@ fn plain_kernels(text: &str) -> Vec<String> {
             continue;
         }
         let name = word(rest);
-        if name == "__global__" {
-            if let Some((kernel, parameters)) = declared(&rest[name.len()..]) {
-                match has_word(&text[statement..offset], "template") {
-                    true => templates.push(kernel),
-                    false => {
-                        let own = forms.entry(kernel).or_default();
-                        if !own.contains(&parameters) {
-                            own.push(parameters);
-                        }
+        if name == "__global__"
+            && let Some((kernel, parameters)) = declared(&rest[name.len()..])
+        {
+            match has_word(&text[statement..offset], "template") {
+                true => templates.push(kernel),
+                false => {
+                    let own = forms.entry(kernel).or_default();
+                    if !own.contains(&parameters) {
+                        own.push(parameters);
                     }
                 }
             }

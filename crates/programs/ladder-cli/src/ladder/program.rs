@@ -101,9 +101,7 @@ fn refuse_idle(context: &Context) -> Result<()> {
         "device",
     ];
     match fields.iter().find_map(|field| context.given.name(field)) {
-        Some(option) => {
-            effect::refuse(option, "algorithms", "a program, which runs in the emulator").map_err(Into::into)
-        }
+        Some(option) => effect::refuse(option, "algorithms", "a program, which runs in the emulator"),
         None => Ok(()),
     }
 }

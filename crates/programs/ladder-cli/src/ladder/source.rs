@@ -40,9 +40,9 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Source) -> Result
     }
     let mut text = format!(
         "// {} {}: the kernels of a run on {} as loops over the threads of a block,\n\
-         // as the emulator runs them with --emulate (MCUDA). Each loop sets threadIdx to its place (x, y, z);\n\
-         // t counts these places. kept_N is an array over the threads of a block, for what lives across a\n\
-         // barrier. live[t] is 0 once thread t has returned.\n",
+         // as the emulator runs them with --emulate (MCUDA). Each loop sets threadIdx to its place\n\
+         // (x, y, z); t counts these places. kept_N is an array over the threads of a block, for what\n\
+         // lives across a barrier. live[t] is 0 once thread t has returned.\n",
         args.name, variant, recorded.problem
     );
     for (program, kernels) in programs {
@@ -60,9 +60,12 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Source) -> Result
     files::print(&text.trim_end())
 }
 
+/// A program, the kernel in it, and its sizes.
+type LaunchOf<'a> = (&'a Arc<Program>, &'a str, Launch);
+
 /// Launches in order; equal ones that follow each other once, with their number.
-fn listed(problem: &str, launches: &[(&Arc<Program>, &str, Launch)]) -> String {
-    let mut groups: Vec<(usize, &(&Arc<Program>, &str, Launch))> = Vec::new();
+fn listed(problem: &str, launches: &[LaunchOf<'_>]) -> String {
+    let mut groups: Vec<(usize, &LaunchOf<'_>)> = Vec::new();
     for launch in launches {
         match groups.last_mut() {
             Some((count, last)) if *last == launch => *count += 1,

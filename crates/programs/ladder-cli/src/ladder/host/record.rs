@@ -74,8 +74,8 @@ pub(in super::super) fn record(
     }
     let config = info.space.default_config();
     let error = session.verify(index, &config)?;
-    // Not `error > tolerance`: NaN is wrong too.
-    if !(error <= info.tolerance) {
+    // NaN is wrong too.
+    if error.is_nan() || error > info.tolerance {
         anyhow::bail!(
             "{variant} of {name}: wrong: error {error:.2e}, at most {:.0e} is allowed",
             info.tolerance
