@@ -207,13 +207,12 @@ fn what_does_not_compile_or_is_not_there_is_refused() {
 fn host_writes_programs_that_run_for_every_ladder() {
     let folder = tempfile::tempdir().unwrap();
     let ladders = rayspin_ladder_cli::ladders();
-    let on_gpu = |which| {
-        move |ladder: &&Box<dyn rayspin::tune::Ladder>| {
-            ladder.outline(which).unwrap().variants.iter().any(|v| v.backend == BackendKind::Cuda)
-        }
+    let on_gpu = |ladder: &dyn rayspin::tune::Ladder| {
+        let variants = ladder.outline(Which::Case(None, None)).unwrap().variants;
+        variants.iter().any(|variant| variant.backend == BackendKind::Cuda)
     };
     let names: Vec<_> =
-        ladders.iter().filter(on_gpu(Which::Case(None, None))).map(|ladder| ladder.about().name).collect();
+        ladders.iter().filter(|l| on_gpu(l.as_ref())).map(|ladder| ladder.about().name).collect();
     assert!(names.len() > 30, "{names:?}");
     let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
