@@ -127,6 +127,8 @@ struct Index {
 // As in Rust.
 struct Launch {
     uint32_t blocks[3], threads[3], shared;
+    // 1: of every second block the first begins with its last thread; 0: the second does.
+    uint32_t turned;
     // The number behind the last block to run.
     uint64_t until;
 };
@@ -618,7 +620,7 @@ static EMU_PLUMBING void run_block(Workspace* w, uint64_t number) {
     w->block = Index{(unsigned)(number % blocks[0]), (unsigned)(number / blocks[0] % blocks[1]),
                      (unsigned)(number / blocks[0] / blocks[1])};
     // Who comes first is not defined: every second block begins with its last thread.
-    w->backwards = number & 1;
+    w->backwards = (number ^ w->launch.turned) & 1;
     w->begun = 0;
     w->alive = w->count;
     w->at_barrier = 0;

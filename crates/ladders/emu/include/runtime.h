@@ -458,7 +458,7 @@ static void run(const Site& site, const void* kernel, void (*call)(void**), void
     }
     const dim3 &g = site.configuration.grid, &b = site.configuration.block;
     uint64_t blocks = (uint64_t)g.x * g.y * g.z;
-    const Launch launch{{g.x, g.y, g.z}, {b.x, b.y, b.z}, (uint32_t)site.configuration.shared, blocks};
+    const Launch launch{{g.x, g.y, g.z}, {b.x, b.y, b.z}, (uint32_t)site.configuration.shared, 0, blocks};
     char message[MESSAGE] = "";
     auto begin = [&](Workspace* w) {
         launched = site.kernel;

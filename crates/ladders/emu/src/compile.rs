@@ -181,8 +181,10 @@ impl Compiler {
     /// The same compiler for programs with `main`.
     pub(crate) fn making_programs(mut self) -> Self {
         self.whole = true;
-        self.flags.retain(|flag| !["-shared", "-fno-exceptions", "-fno-rtti", "-g"].contains(flag));
-        self.flags.extend(["-g", "-pthread"]);
+        let others = ["-shared", "-fno-exceptions", "-fno-rtti", "-g", "-O1", "-O2"];
+        self.flags.retain(|flag| !others.contains(flag));
+        // With -O2 an access of a kernel may have the line of its caller.
+        self.flags.extend(["-O1", "-g", "-pthread"]);
         if self.tells == Tells::Order {
             self.flags.push("-fno-threadsafe-statics");
         }

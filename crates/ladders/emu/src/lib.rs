@@ -108,6 +108,8 @@ struct Inner {
     only_counted: AtomicBool,
     /// Set while launches are not counted.
     uncounted: AtomicBool,
+    /// Set where threads of a block begin in the other order.
+    turned: AtomicBool,
     /// Held while work is done, so that work is done in order.
     order: Mutex<Order>,
     /// Copies that nothing has waited for.
@@ -174,6 +176,7 @@ impl Emulator {
                 faults: None,
                 only_counted: AtomicBool::new(false),
                 uncounted: AtomicBool::new(false),
+                turned: AtomicBool::new(false),
                 order: Mutex::default(),
                 copies: Mutex::default(),
             }),
@@ -194,6 +197,12 @@ impl Emulator {
         }
         let inner = self.inner.afresh(pool(threads)?);
         Ok(Self { compiler, programs: self.programs, inner: Arc::new(inner) })
+    }
+
+    /// Whether the other half of the blocks begins with its last thread: results that follow from the order
+    /// of threads then differ.
+    pub fn turn(&self, turned: bool) {
+        self.inner.turned.store(turned, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The kernels that ran since the last call, and how they ran.
@@ -274,6 +283,7 @@ impl Inner {
             faults: None,
             only_counted: AtomicBool::new(false),
             uncounted: AtomicBool::new(false),
+            turned: AtomicBool::new(false),
             order: Mutex::default(),
             copies: Mutex::default(),
         }

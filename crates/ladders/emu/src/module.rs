@@ -51,6 +51,7 @@ struct RawLaunch {
     blocks: [u32; 3],
     threads: [u32; 3],
     shared: u32,
+    turned: u32,
     until: u64,
 }
 
@@ -436,6 +437,7 @@ impl Callable {
             blocks: launch.blocks,
             threads: launch.threads,
             shared: launch.shared,
+            turned: u32::from(inner.turned.load(Ordering::Relaxed)),
             until: blocks,
         };
         let (mut next, mut stop): (u64, c_int) = (0, 0);
@@ -569,6 +571,7 @@ impl Callable {
             blocks: launch.blocks,
             threads: launch.threads,
             shared: launch.shared,
+            turned: u32::from(inner.turned.load(Ordering::Relaxed)),
             until: blocks.end,
         };
         let (mut next, mut stop): (u64, c_int) = (blocks.start, 0);

@@ -107,7 +107,8 @@ impl Emulator {
         let refused = |error| Uncompiled::Refused(error);
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut gathered = Gathered { includes: Vec::new(), once: Vec::new() };
-        let text = gathered.file(file, &name, 0).map_err(refused)?;
+        // The path as the user has it, which the compiler's words name.
+        let text = gathered.file(file, &file.display().to_string(), 0).map_err(refused)?;
         let calls = launches::as_calls(&barriers::as_calls(&text)).map_err(|(line, found)| {
             let place = place_of(&text, line);
             refused(Error::value(

@@ -266,7 +266,10 @@ fn launches_and_loops_of_a_variant_are_shown() {
     let text = |arguments: &[&str]| String::from_utf8(ok(arguments, folder.path()).stdout).unwrap();
     let launches = text(&["source", "matrix-product", "gpu-tiled", "--launch"]);
     assert!(launches.contains("__global__") && launches.contains("// Launches of a run on"), "{launches}");
-    assert!(launches.lines().any(|line| line.starts_with("// ") && line.contains("<<<dim3(")), "{launches}");
+    assert!(
+        launches.contains("// tiled<<<256, dim3(16, 16), 0>>> of matrix_product with TILE=16"),
+        "{launches}"
+    );
     let loops = text(&["source", "matrix-product", "gpu-tiled", "--mcuda"]);
     assert!(loops.contains(" loops\n") && loops.matches("for (unsigned z = 0;").count() >= 2, "{loops}");
     assert!(!loops.contains("emu"), "{loops}");

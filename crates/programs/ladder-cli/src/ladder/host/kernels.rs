@@ -55,12 +55,21 @@ impl Kernels {
             for (macro_name, value) in &program.defines {
                 out.push_str(&format!("#define {macro_name} {value}\n"));
             }
+            let unset = unset_unrolls(program);
+            for macro_name in &unset {
+                out.push_str(&format!(
+                    "#define {macro_name} 1  // of kernels that this run does not launch\n"
+                ));
+            }
             if !name.is_empty() {
                 // Their own functions of these names do not hide the others'.
                 out.push_str(&format!("namespace {name} {{\nusing ::fma;\n"));
             }
             let mut own_macros = Vec::new();
             for line in program.text.lines() {
+                if let Some(name) = unrolled(line).filter(|name| unset.contains(name)) {
+                    out.push_str(&format!("#ifndef {name}\n#define {name} 1\n#endif\n"));
+                }
                 match line.strip_prefix("#line ") {
                     Some(rest) => {
                         let file = rest.split_once(' ').map_or("", |(_, file)| file.trim_matches('"'));
@@ -83,12 +92,69 @@ impl Kernels {
             }
             if !name.is_empty() {
                 out.push_str(&format!("}}  // namespace {name}\n"));
-                for macro_name in program.defines.iter().map(|(name, _)| *name).chain(own_macros) {
+                let set = program.defines.iter().map(|(name, _)| *name).chain(own_macros);
+                for macro_name in set.chain(unset) {
                     out.push_str(&format!("#undef {macro_name}\n"));
                 }
             }
             out.push('\n');
         }
         out
+    }
+}
+
+/// The name that a line of `#pragma unroll` names.
+fn unrolled(line: &str) -> Option<&str> {
+    let name = line.trim_start().strip_prefix("#pragma unroll")?.split_whitespace().next()?;
+    name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic()).then_some(name)
+}
+
+/// Macros that only `#pragma unroll` uses and that may not be set, in kernels that the run does not launch:
+/// NVRTC passes over them, nvcc does not.
+fn unset_unrolls(program: &Program) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in program.text.lines().filter_map(unrolled) {
+        let set = program.defines.iter().any(|(known, _)| *known == name);
+        let other = |line: &&str| unrolled(line).is_none() && !line.trim_start().starts_with("#define");
+        let used = program.text.lines().filter(other).any(|line| {
+            line.split(|c: char| !(c == '_' || c.is_ascii_alphanumeric())).any(|word| word == name)
+        });
+        if !set && !used && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(text: &str, defines: &[(&'static str, &str)]) -> Arc<Program> {
+        let defines = defines.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Arc::new(Program { name: "some-thing", text: text.to_owned(), defines })
+    }
+
+    #[test]
+    fn several_programs_have_namespaces_and_leave_no_macros() {
+        let text = "#line 1 \"a.cu\"\n#define TWICE(x) (2 * (x))\nextern \"C\" __global__ void k() {}\n#pragma unroll MANY\n";
+        let (one, other) = (program(text, &[("N", "1")]), program(text, &[("N", "2"), ("MANY", "4")]));
+        let single = Kernels::new([&one, &one].into_iter());
+        assert_eq!(single.prefix(&one), "");
+        let alone = single.text();
+        assert!(
+            alone.contains("#define N 1\n#define MANY 1")
+                && alone.contains("extern \"C\" __global__ void k()"),
+            "{alone}"
+        );
+        assert!(!alone.contains("namespace") && alone.contains("// a.cu\n"), "{alone}");
+        let both = Kernels::new([&one, &other].into_iter());
+        assert_eq!(both.prefix(&one), "some_thing_kernels::");
+        assert_eq!(both.prefix(&other), "some_thing_kernels_2::");
+        let text = both.text();
+        assert!(!text.contains("extern"), "{text}");
+        for macro_name in ["N", "TWICE", "MANY"] {
+            assert_eq!(text.matches(&format!("#undef {macro_name}\n")).count(), 2, "{macro_name}: {text}");
+        }
     }
 }

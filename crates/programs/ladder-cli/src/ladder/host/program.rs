@@ -253,7 +253,8 @@ impl<'a> Writer<'a> {
     fn body(&mut self) -> Result<String, Why> {
         let recorded = self.recorded;
         let mut out = String::from(
-            "int main(int argc, char** argv) {\n    host::Data data(argc > 1 ? argv[1] : nullptr, argv[0]);\n\n    // Arrays on the GPU, and what they hold at the beginning.\n",
+            "int main(int argc, char** argv) {\n    host::Data data(argc > 1 ? argv[1] : nullptr, argv[0]);\n\n    \
+             // Arrays on the GPU, and what they hold at the beginning.\n",
         );
         let addresses: Vec<u64> = self.arrays.keys().copied().collect();
         for address in &addresses {

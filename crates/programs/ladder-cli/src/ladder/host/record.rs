@@ -85,7 +85,10 @@ pub(in super::super) fn record(
         session.run(index, &config, 0)?;
         device.synchronize()
     })?;
+    // In the other order of threads.
+    emulator.turn(true);
     let whole = emulator.record(0, || session.verify(index, &config).map(drop))?;
+    emulator.turn(false);
     let count = alone.steps.len();
     let first = whole.steps.windows(count.max(1)).position(|steps| alike(steps, &alone.steps));
     let Some(first) = first.filter(|_| count > 0) else {
