@@ -55,6 +55,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// `curand_kernel.h` of this crate, for kernels of others that include the one of the CUDA toolkit: states,
+/// uniform, normal, log-normal and Poisson numbers. Sequences differ from cuRAND's.
+pub const CURAND_KERNEL: &str = include_str!("../include/curand_kernel.h");
+
 /// All devices to test on: the CPU, the emulated GPU, and the GPUs of this machine.
 ///
 /// `RAYSPIN_TEST_DEVICES` (`cpu`, `emulated`, `cuda`, separated by commas) chooses among them.
