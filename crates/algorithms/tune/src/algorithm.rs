@@ -303,4 +303,10 @@ pub trait Algorithm: Send + Sync + 'static {
     /// [`tolerance`](crate::variant::Variant::tolerance) bounds, infinite for NaN; of large problems at
     /// random outputs. For exact variants 0 or the share of wrong outputs.
     fn error(&self, problem: &Self::Problem, data: &Self::Data) -> Result<f64>;
+
+    /// What the outputs say, in a line for people: of algorithms whose output is a number, such as
+    /// `π ≈ 3.14 ± 0.01`.
+    fn result(&self, _problem: &Self::Problem, _data: &Self::Data) -> Result<Option<String>> {
+        Ok(None)
+    }
 }

@@ -117,6 +117,10 @@ pub trait Session {
     fn end_to_end(&mut self, variant: usize, config: &Config) -> Result<Option<EndToEnd>>;
     /// The error against the oracle of what the first set's outputs hold.
     fn found(&self) -> Result<f64>;
+    /// What the first set's outputs say, in a line for people ([`Algorithm::result`]).
+    fn result(&self) -> Result<Option<String>> {
+        Ok(None)
+    }
     /// What the first set's outputs hold, a `Vec` of elements each: of the arrays that the algorithm names to
     /// be copied back. Empty where it names none.
     fn outputs(&mut self, _variant: usize) -> Result<Vec<Box<dyn Any>>> {
@@ -394,6 +398,10 @@ impl<A: Algorithm> Session for Opened<A> {
             bytes_in,
             bytes_out,
         }))
+    }
+
+    fn result(&self) -> Result<Option<String>> {
+        self.algorithm.result(&self.problem, &self.data[0])
     }
 
     fn found(&self) -> Result<f64> {

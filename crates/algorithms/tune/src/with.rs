@@ -118,4 +118,8 @@ where
     fn error(&self, problem: &A::Problem, data: &A::Data) -> Result<f64> {
         self.algorithm.error(problem, data)
     }
+
+    fn result(&self, problem: &A::Problem, data: &A::Data) -> Result<Option<String>> {
+        self.algorithm.result(problem, data)
+    }
 }

@@ -6,13 +6,15 @@ use ndarray::Array2;
 use num_complex::Complex;
 use rayspin_core::{C64, Error, Real, Result, Trajectory, voxels};
 use rayspin_device::cpu::simd::SimdReal;
+use rayspin_device::cuda::Argument;
 use rayspin_device::{Array, BackendKind, Cpu, Device};
 use rayspin_tune::input::{self, bits, signed_unit};
 use rayspin_tune::{
-    About, Algorithm, Case, Counts, HostTransfer, Peak, Published, PublishedApplication, Row, Runnable, Unit,
-    documents,
+    About, Algorithm, Call, Case, Counts, HostTransfer, Peak, Published, PublishedApplication, Row, Runnable,
+    Signature, Unit, documents,
 };
 
+use super::grid::Grid;
 use super::{Operation, Problem, adjoint_at, q_at, reference, run_adjoint, run_q, variants};
 
 /// Samples → image or Q, in one precision.
@@ -45,7 +47,63 @@ pub struct Data<T: SimdReal> {
     samples: Array<Complex<T>>,
     weights: Array<T>,
     out: Array<Complex<T>>,
+    /// kx, ky and kz of the samples, once a kernel of the user's own was called.
+    points: Option<[Array<f64>; 3]>,
 }
+
+impl<T: SimdReal> Data<T> {
+    /// Where the transform is evaluated. Errors: a matrix that is none.
+    fn grid(problem: &Problem) -> Result<Grid> {
+        match problem.operation {
+            Operation::Q => Grid::displacements(&problem.matrix),
+            Operation::Forward | Operation::Adjoint => Grid::image(&problem.matrix),
+        }
+    }
+
+    /// A kernel of the user's own.
+    fn called_by(&mut self, call: &mut Call<'_>) -> Result<()> {
+        let device = self.out.device().clone();
+        let grid = Self::grid(&self.problem)?;
+        let count = self.trajectory.samples();
+        if self.points.is_none() {
+            let along = |axis: usize| -> Result<Array<f64>> {
+                let value = |sample: usize| grid.axes[axis].k(&self.trajectory, sample);
+                let values = input::filled(device.cpu_side(), "places of samples", count, value)?;
+                Array::from_vec(&device, &[count], values)
+            };
+            self.points = Some([along(2)?, along(1)?, along(0)?]);
+        }
+        let Some([kx, ky, kz]) = &self.points else { return Ok(()) };
+        let whole = |what: &str, n: usize| {
+            i32::try_from(n).map_err(|_| Error::value(what, format!("at most {}", i32::MAX), n))
+        };
+        let mut arguments: Vec<Argument<'_>> = vec![kx.cuda().into(), ky.cuda().into(), kz.cuda().into()];
+        arguments.push(match self.problem.operation {
+            Operation::Q => self.weights.cuda().into(),
+            Operation::Forward | Operation::Adjoint => self.samples.cuda().into(),
+        });
+        arguments.push(whole("samples", count)?.into());
+        arguments.push(self.out.cuda_mut().into());
+        for axis in grid.axes.iter().rev() {
+            arguments.push(whole("points of an axis", axis.count)?.into());
+        }
+        call(&device, &mut arguments)
+    }
+}
+
+/// Declarations of a user's own kernels.
+const OWN_ADJOINT: &str = "\
+// image[(z * ny + y) * nx + x] = sum over m < count of samples[m] e^(+i 2 pi t), with t = kx[m] (x - nx /
+// 2) / nx + ky[m] (y - ny / 2) / ny + kz[m] (z - nz / 2) / nz, and halves rounded down. Axes that an
+// image lacks have size 1 and k of 0. Rayspin defines REAL and REAL2: float and float2, or double and
+// double2.
+extern \"C\" __global__ void nudft_adjoint(const double* kx, const double* ky, const double* kz, const REAL2* samples, int count, REAL2* image, int nx, int ny, int nz)";
+const OWN_Q: &str = "\
+// q[(z * ny + y) * nx + x] = sum over m < count of weights[m] e^(+i 2 pi t), with t = 2 kx[m] (x - nx /
+// 2) / nx + 2 ky[m] (y - ny / 2) / ny + 2 kz[m] (z - nz / 2) / nz: nx, ny and nz are twice the voxels of
+// the image. Axes that an image lacks have size 1 and k of 0. Rayspin defines REAL and REAL2: float and
+// float2, or double and double2.
+extern \"C\" __global__ void nudft_q(const double* kx, const double* ky, const double* kz, const REAL* weights, int count, REAL2* q, int nx, int ny, int nz)";
 
 /// Pairs of the whole oracle; of larger problems at random outputs.
 const WHOLE: f64 = 2e7;
@@ -207,6 +265,26 @@ impl<T: SimdReal> Algorithm for Direct<T> {
         (self.operation == Operation::Adjoint && !Self::double()).then_some(row)
     }
 
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data<T>>> {
+        let (kernel, declaration) = match self.operation {
+            Operation::Q => ("nudft_q", OWN_Q),
+            Operation::Forward | Operation::Adjoint => ("nudft_adjoint", OWN_ADJOINT),
+        };
+        Some(Signature {
+            kernel,
+            declaration,
+            extent: |p: &Problem| {
+                let counts = Data::<T>::grid(p).map(|grid| grid.axes.map(|axis| axis.count));
+                counts.map_or([1; 3], |[z, y, x]| [x, y, z])
+            },
+            defines: |_: &Problem| {
+                let [real, pair] = if Self::double() { ["double", "double2"] } else { ["float", "float2"] };
+                vec![("REAL", real.to_owned()), ("REAL2", pair.to_owned())]
+            },
+            call: |data: &mut Data<T>, call| data.called_by(call),
+        })
+    }
+
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data<T>> {
         let (samples, matrix) = (problem.samples, &problem.matrix);
         // f32 holds the values, so that one oracle serves both precisions.
@@ -226,6 +304,7 @@ impl<T: SimdReal> Algorithm for Direct<T> {
             samples: Array::from_vec(device, &[samples], d)?,
             weights: Array::from_vec(device, &[samples], weights)?,
             out: Array::zeros(device, &shape)?,
+            points: None,
         })
     }
 

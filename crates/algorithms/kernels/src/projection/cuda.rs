@@ -110,6 +110,18 @@ impl Plan {
         arguments
     }
 
+    /// The matrices of views, then views, rows, columns and voxels along x, y and z, for a kernel of a user's
+    /// own. Errors: a curved detector.
+    pub(super) fn of_matrices(&self) -> Result<[Argument<'_>; 7]> {
+        let Some(matrices) = &self.matrices else {
+            return Err(Error::value("detector of back-projection on a GPU", "a flat one", "a curved one"));
+        };
+        // Sizes are below 2³⁰.
+        let [views, rows, columns] = self.sizes.map(|n| Argument::from(n as i32));
+        let [nx, ny, nz] = self.shape.map(Argument::from);
+        Ok([matrices.cuda().into(), views, rows, columns, nx, ny, nz])
+    }
+
     /// Whether threads take columns of voxels: a launch has no more blocks along z than [`MOST`].
     fn in_columns(&self) -> bool {
         self.upright && self.shape[2] as usize <= MOST * DEPTH as usize

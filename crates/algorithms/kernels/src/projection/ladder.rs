@@ -4,9 +4,10 @@ use std::fmt;
 
 use rayspin_core::{Detector, Error, Orbit, ProjectionGeometry, Result, View, VolumeGrid, voxels};
 use rayspin_device::cpu::expect_memory;
+use rayspin_device::cuda::Argument;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
-use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, Unit};
+use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, Signature, Unit};
 
 use super::cuda::Plan;
 use super::{Implementation, Operation, Problem, Scan, Weighting, reference, variants};
@@ -197,6 +198,33 @@ impl Algorithm for Projection {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { items: problem.items(), ..Counts::default() }
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        (self.operation == Operation::Backproject).then(|| Signature {
+            kernel: "backproject",
+            declaration: "\
+// volume[(z * ny + y) * nx + x] = sum over the views of p(view, v / w, u / w) / (w w), where u, v and w
+// are the rows m[0..4], m[4..8] and m[8..12] of m = matrices + 12 * view, times (x, y, z, 1), and p(view,
+// row, column) is projections[(view * rows + row) * columns + column], linear between pixels, which are 0
+// beyond the detector.
+extern \"C\" __global__ void backproject(const float* projections, const double* matrices, float* volume, int views, int rows, int columns, int nx, int ny, int nz)",
+            extent: |p: &Problem| p.grid.shape_xyz(),
+            defines: |_: &Problem| Vec::new(),
+            call: |data: &mut Data, call| {
+                let Data { plan, volume, projections, .. } = data;
+                let device = volume.device().clone();
+                let Some(plan) = plan else {
+                    return Err(Error::value("back-projection by a kernel", "a GPU", device.describe()));
+                };
+                let mut arguments: Vec<Argument<'_>> = vec![projections.cuda().into()];
+                let [matrices, sizes @ ..] = plan.of_matrices()?;
+                arguments.push(matrices);
+                arguments.push(volume.cuda_mut().into());
+                arguments.extend(sizes);
+                call(&device, &mut arguments)
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -94,7 +94,7 @@ impl Volume {
     }
 
     /// The volume as a texture; none where it is too large for one, or memory is short.
-    fn texture(&self, cuda: &Cuda, volume: &Array<f32>) -> Option<&Texture> {
+    pub(super) fn texture(&self, cuda: &Cuda, volume: &Array<f32>) -> Option<&Texture> {
         self.texture.get_or_init(|| cuda.texture(volume, SAMPLING).ok()).as_ref()
     }
 }
@@ -140,6 +140,24 @@ impl Frame {
             look: Array::from_vec(device, &[look.len()], look)?,
             keys: Array::zeros(device, &[blocks_of(size).iter().product()])?,
         })
+    }
+
+    /// For a kernel of a user's own: voxels along x, y and z; the eye, the direction to the first pixel's
+    /// middle, and what a column and a row add to it, in voxels; rows and columns.
+    pub(super) fn of_rays(&self) -> [Argument<'static>; 9] {
+        let numbers = self.setup.numbers();
+        let vector = |row: usize| -> [f64; 3] { std::array::from_fn(|axis| numbers[3 * row + axis]) };
+        let narrow = |v: [f64; 3]| Argument::from([v[0] as f32, v[1] as f32, v[2] as f32, 0.0]);
+        let [rows, columns] = self.sizes;
+        let (forward, right, down) = (vector(3), vector(4), vector(5));
+        let middle = |count: u32| 0.5 * f64::from(count - 1);
+        let corner = std::array::from_fn(|axis| {
+            forward[axis] - middle(columns) * right[axis] - middle(rows) * down[axis]
+        });
+        let [nx, ny, nz] = self.setup.size.map(|n| Argument::from(n as i32));
+        let sides = [rows, columns].map(|n| Argument::from(n as i32));
+        let rays = [vector(0), corner, right, down].map(narrow);
+        [nx, ny, nz, rays[0], rays[1], rays[2], rays[3], sides[0], sides[1]]
     }
 
     /// Arguments of kernels behind the voxels.

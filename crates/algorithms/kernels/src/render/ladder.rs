@@ -4,9 +4,10 @@ use std::f64::consts::FRAC_PI_4;
 use std::fmt;
 
 use rayspin_core::{Error, Result, VolumeGrid, voxels};
+use rayspin_device::cuda::Argument;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
-use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, Unit};
+use rayspin_tune::{About, Algorithm, Call, Case, Counts, HostTransfer, Row, Runnable, Signature, Unit};
 
 use super::blocks::Blocks;
 use super::cuda::{Frame, PreparedVolume, Volume};
@@ -129,6 +130,52 @@ fn prepare(problem: &Problem, volume: &Array<f32>) -> Result<Prepared> {
     })
 }
 
+/// A kernel of the user's own.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Data { volume, picture, prepared, .. } = data;
+    let device = volume.device().clone();
+    let (Backend::Cuda(cuda), Prepared::Cuda(prepared)) = (device.backend(), prepared) else {
+        return Err(Error::value("picture by a kernel", "a GPU", device.describe()));
+    };
+    let (shared, frame) = &**prepared;
+    let Some(texture) = shared.texture(cuda, volume) else {
+        return Err(Error::value(
+            "volume for a kernel of your own",
+            "one that fits a texture",
+            "a larger one",
+        ));
+    };
+    let mut arguments: Vec<Argument<'_>> = vec![volume.cuda().into(), texture.into()];
+    let [nx, ny, nz, rays @ .., rows, columns] = frame.of_rays();
+    arguments.extend([nx, ny, nz]);
+    arguments.extend(rays);
+    let picture: Argument<'_> = picture.cuda_mut().into();
+    arguments.extend([picture, rows, columns]);
+    call(&device, &mut arguments)
+}
+
+/// Declarations of a user's own kernels.
+const OWN_XRAY: &str = "\
+// picture[row * columns + column] = the integral of the volume along a ray: from `eye` in the direction d
+// = corner + column * right + row * down (x, y, z; w is 0). Places are in voxels of 1 mm: voxel (i, j, k)
+// is volume[(k * ny + j) * nx + i] and reaches from i to i + 1, its centre lies at i + 0.5; the texture
+// is read at tex3D<float>(texture, x, y, z) in these places, between voxels, to 1/256. Of x, y and z the
+// main axis is where |d| is largest. In each voxel of the main axis the ray is sampled once, in the
+// middle (at i + 0.5 of that axis), linear between the centres of voxels, and as at the nearest place
+// between centres elsewhere; the sample counts for the length of the ray in that voxel of the main axis
+// and in the box of all voxels. A ray that misses the box is 0.
+extern \"C\" __global__ void render_xray(const float* volume, cudaTextureObject_t texture, int nx, int ny, int nz, float4 eye, float4 corner, float4 right, float4 down, float* picture, int rows, int columns)";
+const OWN_MAXIMUM: &str = "\
+// picture[row * columns + column] = the largest sample of the volume along a ray: from `eye` in the
+// direction d = corner + column * right + row * down (x, y, z; w is 0). Places are in voxels of 1 mm:
+// voxel (i, j, k) is volume[(k * ny + j) * nx + i] and reaches from i to i + 1, its centre lies at i +
+// 0.5; the texture is read at tex3D<float>(texture, x, y, z) in these places, between voxels, to 1/256.
+// Of x, y and z the main axis is where |d| is largest. In each voxel of the main axis that the ray passes
+// inside the box of all voxels, it is sampled once, in the middle (at i + 0.5 of that axis), linear
+// between the centres of voxels, and as at the nearest place between centres elsewhere. A ray that misses
+// the box is 0.
+extern \"C\" __global__ void render_maximum(const float* volume, cudaTextureObject_t texture, int nx, int ny, int nz, float4 eye, float4 corner, float4 right, float4 down, float* picture, int rows, int columns)";
+
 impl Algorithm for Render {
     type Problem = Problem;
     type Data = Data;
@@ -213,6 +260,19 @@ impl Algorithm for Render {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { items: problem.items(), ..Counts::default() }
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        let (kernel, declaration) = match self.kind {
+            Kind::XRay => ("render_xray", OWN_XRAY),
+            Kind::Maximum => ("render_maximum", OWN_MAXIMUM),
+            Kind::Volume | Kind::Surface => return None,
+        };
+        let extent = |p: &Problem| {
+            let [rows, columns] = p.scene.camera.shape();
+            [columns, rows, 1]
+        };
+        Some(Signature { kernel, declaration, extent, defines: |_: &Problem| Vec::new(), call: called_by })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -9,7 +9,9 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Published, Row, Unit, documents, input, tuned, uniform};
+use rayspin_tune::{
+    About, Algorithm, Case, Published, Row, Signature, Unit, documents, input, tuned, uniform,
+};
 
 use crate::plane;
 
@@ -223,6 +225,35 @@ impl Algorithm for Convolution {
             Published::new(documents::COMPUTING, row)
         }
         &const { [row("loop"), row("unrolled")] }
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "convolution",
+            declaration: "\
+// out[y * columns + x] = sum over |j| <= ry and |i| <= rx of down[ry + j] * across[rx + i] * p(y - j, x -
+// i), where p(y, x) = image[y * columns + x] and beyond an edge the nearest pixel counts. There are 2 rx
+// + 1 taps across and 2 ry + 1 down. A __constant__ array takes them by a line such as // copy: taps =
+// across
+extern \"C\" __global__ void convolution(const float* image, const float* across, const float* down, float* out, int rows, int columns, int rx, int ry)",
+            extent: |p| [p.columns, p.rows, 1],
+            defines: |_| Vec::new(),
+            call: |data, call| {
+                let Data { problem, image, taps, out, .. } = data;
+                let Problem { rows, columns, rx, ry, .. } = *problem;
+                let device = image.device().clone();
+                let part = |from: usize, radius: usize| {
+                    let wanted = || format!("{} taps from tap {from}", 2 * radius + 1);
+                    let lacking = || Error::value("taps of a convolution", wanted(), taps.len());
+                    taps.cuda().part(from, 2 * radius + 1).ok_or_else(lacking)
+                };
+                let (across, down) = (part(0, rx)?, part(2 * rx + 1, ry)?);
+                // Sides are below 2³⁰.
+                let [rows, columns, rx, ry] = [rows, columns, rx, ry].map(|n| (n as i32).into());
+                let (image, out) = (image.cuda().into(), out.cuda_mut().into());
+                call(&device, &mut [image, across.into(), down.into(), out, rows, columns, rx, ry])
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -4,10 +4,11 @@ use std::fmt;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, voxels};
+use rayspin_device::cuda::Argument;
 use rayspin_device::{Array, BackendKind, Device};
 use rayspin_tune::{
-    About, Algorithm, Case, Config, Counts, Flow, HostTransfer, Peak, Published, Row, TransferArray, Unit,
-    documents, gpu, input,
+    About, Algorithm, Call, Case, Config, Counts, Flow, HostTransfer, Peak, Published, Row, Signature,
+    TransferArray, Unit, documents, gpu, input,
 };
 
 use super::cuda::{self, Arrays, Form, Grid, Shape};
@@ -109,6 +110,8 @@ pub trait Ways {
     fn one_pass(&mut self, config: &Config) -> Result<()>;
     /// The same with flags in place of a ticket.
     fn flagged(&mut self, config: &Config) -> Result<()>;
+    /// A kernel of the user's own, of a sum.
+    fn called_by(&mut self, call: &mut Call<'_>) -> Result<()>;
     /// Inputs and outputs.
     fn host_transfer(&mut self) -> HostTransfer<'_>;
     /// Writes what no variant would.
@@ -273,6 +276,15 @@ impl<T: Plain, O: Operation<T>> Ways for Of<T, O> {
         cuda::flagged::<T, O>(gpu(&device)?, Shape::of(config)?, &self.a, b, words, out)
     }
 
+    fn called_by(&mut self, call: &mut Call<'_>) -> Result<()> {
+        let device = self.a.device().clone();
+        self.out.fill(O::identity())?;
+        let out = Argument::from(self.out.cuda_mut());
+        // CUDA adds 64-bit integers atomically where they have no sign; sums are the same bits.
+        let out = if O::Acc::C == "long long" { out.of_elements("unsigned long long") } else { out };
+        call(&device, &mut [self.a.cuda().into(), (self.a.len() as u64).into(), out])
+    }
+
     fn host_transfer(&mut self) -> HostTransfer<'_> {
         let mut inputs: Vec<&mut dyn TransferArray> = vec![&mut self.a];
         inputs.extend(self.b.as_mut().map(|b| b as &mut dyn TransferArray));
@@ -378,6 +390,27 @@ impl Algorithm for Reduction {
                 step("K7", 0.268, 62.671),
             ]
         }
+    }
+
+    fn signature(&self, problem: &Problem) -> Option<Signature<Problem, Box<dyn Ways>>> {
+        (problem.kind == Kind::Sum).then(|| Signature {
+            kernel: "reduction",
+            declaration: "\
+// out[0] += the sum of the n numbers of a; out[0] is 0 before. Rayspin defines ELEMENT (int, float or
+// double) and SUM: double, and unsigned long long where elements are int, whose sum is the same modulo
+// 2^64.
+extern \"C\" __global__ void reduction(const ELEMENT* a, unsigned long long n, SUM* out)",
+            extent: |p: &Problem| [p.len, 1, 1],
+            defines: |p: &Problem| {
+                let [element, sum] = match p.element {
+                    Type::I32 => ["int", "unsigned long long"],
+                    Type::F32 => ["float", "double"],
+                    Type::F64 => ["double", "double"],
+                };
+                vec![("ELEMENT", element.to_owned()), ("SUM", sum.to_owned())]
+            },
+            call: |data: &mut Box<dyn Ways>, call| data.called_by(call),
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Ways>> {

@@ -7,7 +7,8 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result, voxels};
 use rayspin_device::{Array, Device};
 use rayspin_tune::{
-    About, Algorithm, Case, Config, HostTransfer, Published, Row, Unit, documents, gpu, input,
+    About, Algorithm, Call, Case, Config, HostTransfer, Published, Row, Signature, Unit, documents, gpu,
+    input,
 };
 
 use super::cuda::{self, Form};
@@ -62,6 +63,8 @@ pub trait Ways {
     fn registers(&mut self, config: &Config) -> Result<()>;
     /// Tiles through shared memory, by words.
     fn wide(&mut self, config: &Config) -> Result<()>;
+    /// A kernel of the user's own.
+    fn called_by(&mut self, call: &mut Call<'_>) -> Result<()>;
     /// Inputs and outputs.
     fn host_transfer(&mut self) -> HostTransfer<'_>;
     /// Writes what no variant would.
@@ -143,6 +146,15 @@ impl<T: Entry> Ways for Of<T> {
         self.copied = false;
         let device = self.a.device().clone();
         cuda::wide(gpu(&device)?, Form::of(config)?, self.size, &self.a, &mut self.b)
+    }
+
+    fn called_by(&mut self, call: &mut Call<'_>) -> Result<()> {
+        self.copied = false;
+        let side = |n: usize| {
+            i32::try_from(n).map_err(|_| Error::value("side of a matrix", format!("at most {}", i32::MAX), n))
+        };
+        let [rows, columns] = [side(self.size[0])?.into(), side(self.size[1])?.into()];
+        call(self.a.device(), &mut [self.a.cuda().into(), self.b.cuda_mut().into(), rows, columns])
     }
 
     fn host_transfer(&mut self) -> HostTransfer<'_> {
@@ -250,6 +262,26 @@ impl Algorithm for Transpose {
                 row("cuBLAS", 1.46),
             ]
         }
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Box<dyn Ways>>> {
+        Some(Signature {
+            kernel: "transpose",
+            declaration: "\
+// b[x * rows + y] = a[y * columns + x] for y < rows and x < columns. Rayspin defines ELEMENT (unsigned
+// char, float or double).
+extern \"C\" __global__ void transpose(const ELEMENT* a, ELEMENT* b, int rows, int columns)",
+            extent: |p| [p.columns, p.rows, 1],
+            defines: |p| {
+                let element = match p.element {
+                    Type::U8 => "unsigned char",
+                    Type::F32 => "float",
+                    Type::F64 => "double",
+                };
+                vec![("ELEMENT", element.to_owned())]
+            },
+            call: |data, call| data.called_by(call),
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Box<dyn Ways>> {
