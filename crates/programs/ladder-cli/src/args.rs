@@ -26,6 +26,7 @@ Examples:
   rayspin-ladder nudft-adjoint coulomb sad matrix-product --emulate
   rayspin-ladder try histogram                           what a kernel of your own has to do
   rayspin-ladder try histogram my_kernel.cu              your kernel, checked and timed between the others
+  rayspin-ladder exercise transpose                      a task, with goals that are counted without a GPU
   rayspin-ladder source histogram gpu-packed             the CUDA C++ of a variant
   rayspin-ladder host histogram gpu-packed               a whole CUDA program of it, with data
   rayspin-ladder run histogram-gpu-packed.cu             a whole CUDA program, emulated
@@ -101,6 +102,9 @@ pub(crate) enum Command {
     /// Check and time your own CUDA kernel beside an algorithm's variants
     #[command(after_help = ladder::TRY)]
     Try(ladder::Try),
+    /// Print an exercise, or judge your kernel by what it does: sectors, bank conflicts, lanes, without a GPU
+    #[command(after_help = ladder::EXERCISE)]
+    Exercise(ladder::Exercise),
     /// Print the CUDA C++ of a variant, its launches, or its loops on a CPU
     Source(ladder::Source),
     /// Write a complete CUDA program for a variant, with its data, for nvcc or rayspin-ladder run

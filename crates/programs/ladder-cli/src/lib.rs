@@ -72,6 +72,9 @@ fn with_names(command: clap::Command, names: &[(&'static str, &'static str)]) ->
     if command.get_name() == "applications" {
         names.extend(ladder::applications::reconstructions());
     }
+    if command.get_name() == "exercise" {
+        names = ladder::exercise::names();
+    }
     let known = names.clone();
     command
         .mut_args(|argument| match argument.get_id().as_str() {
@@ -126,6 +129,7 @@ fn start(cli: Cli, given: Given, ladders: &Ladders, line: &[OsString]) -> anyhow
         Some(Command::Compare(args)) => ladder::compare::run(&args),
         Some(Command::Applications(args)) => ladder::applications::run(&context, ladders, &args),
         Some(Command::Try(args)) => ladder::own::run(&context, ladders, &args, line),
+        Some(Command::Exercise(args)) => ladder::exercise::run(&context, ladders, &args, line),
         Some(Command::Source(args)) => ladder::source::run(&context, ladders, &args),
         Some(Command::Host(args)) => ladder::host::run(&context, ladders, &args),
         Some(Command::Tune(args)) => tune::run(&context, ladders, &args),

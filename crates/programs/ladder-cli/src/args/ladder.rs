@@ -85,7 +85,7 @@ pub(super) const TRY: &str = "\
 Without FILE it prints the declaration of the kernel: what it is called with and what it has to do.
 
 The file may have several kernels, __constant__ variables, functions, and the #include lines of a course; extern \"C\" is not \
-needed. One kernel of the declared name is launched with --block, --grid and --shared. Other launches are listed in the file, \
+needed. curand_kernel.h is Rayspin's own: its functions are named as cuRAND's, its numbers are others. One kernel of the declared name is launched with --block, --grid and --shared. Other launches are listed in the file, \
 in lines such as these; they name what the declaration names:
   // array: float parts[(n + 1023) / 1024]          an array between kernels
   // copy: taps = weights                           the values of a __constant__ variable
@@ -109,6 +109,54 @@ Examples:
   rayspin-ladder try histogram mine.cu --block 512 --grid 264 --case uniform
   rayspin-ladder try matrix-product mine.cu --size 512 --variant gpu-naive,gpu-wide
 Exit codes: 0 the kernel is right, 1 it is wrong or fails, 2 it does not compile or an option is wrong.";
+
+/// More help for `rayspin-ladder exercise`.
+pub(super) const EXERCISE: &str = "\
+Without NAME it lists the exercises. With NAME it prints the task as a file to begin with: the declaration and the goals as \
+comments, and a kernel that is right and slow.
+
+With FILE it judges your kernel in the emulator, which needs g++ 12 or newer and no GPU. The kernel must be right on every small \
+problem of the tests and on the stated one, free of races and memory errors. Then its loads, stores, turns of shared memory and \
+lanes are counted on the stated problem, as rayspin-ladder counters does, and each goal stands beside its number.
+
+Files are as rayspin-ladder try takes them; they may list their launches.
+
+Examples:
+  rayspin-ladder exercise
+  rayspin-ladder exercise transpose > mine.cu
+  rayspin-ladder exercise transpose mine.cu
+  rayspin-ladder exercise transpose --hint 2
+  rayspin-ladder exercise transpose --solution
+Exit codes: 0 all goals are met, 1 the kernel is wrong or a goal is missed, 2 it does not compile or an option is wrong.";
+
+/// `rayspin-ladder exercise`
+#[derive(Debug, Args)]
+pub(crate) struct Exercise {
+    /// Exercise [default: list them]
+    #[arg(value_name = "NAME", hide_possible_values = true)]
+    pub(crate) name: Option<String>,
+    /// CUDA C++ with your kernel, to be judged [default: print the task]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Print the first N hints
+    #[arg(long, value_name = "N", requires = "name", conflicts_with_all = ["file", "solution"],
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) hint: Option<u32>,
+    /// Print a solution that meets the goals
+    #[arg(long, requires = "name", conflicts_with = "file")]
+    pub(crate) solution: bool,
+    /// Threads of a block along x, y and z: 256, 32x8
+    #[arg(long, value_name = "AxB", default_value = "256", requires = "file")]
+    pub(crate) block: String,
+    /// Blocks along x, y and z [default: enough for one thread for each output element]
+    #[arg(long, value_name = "AxB", requires = "file")]
+    pub(crate) grid: Option<String>,
+    /// Bytes of dynamic shared memory of a block
+    #[arg(long, value_name = "BYTES", default_value_t = 0, requires = "file")]
+    pub(crate) shared: u32,
+    #[command(flatten)]
+    pub(crate) width: Width,
+}
 
 /// `rayspin-ladder try`
 #[derive(Debug, Args)]

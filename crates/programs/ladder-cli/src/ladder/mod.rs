@@ -9,6 +9,7 @@ pub(crate) mod counters;
 mod course;
 mod csv;
 mod emulate;
+pub(crate) mod exercise;
 pub(crate) mod explain;
 pub(crate) mod host;
 pub(crate) mod limits;

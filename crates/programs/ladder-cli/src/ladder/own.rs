@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Error;
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::{Ladder, Own, Session, Which, sources};
+use rayspin::tune::{Config, Ladder, Own, Session, Which, sources};
 use rayspin_lab::{BenchmarkRun, Outcome, Step, benchmark};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, effect, files, say};
@@ -58,6 +58,7 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
         false => [emulated(false)?, emulated(true)?],
     };
     let mut checked: Checked = Ok(());
+    let mut result = None;
     let run = stoppable(|| -> Result<BenchmarkRun> {
         let [first, device] = &devices;
         check_compiles(ladder, which, first, own, args.seed)?;
@@ -65,7 +66,10 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
         checked = if args.fast {
             Err("--fast".to_owned())
         } else {
-            check_faults(ladder, &context.device.host(), &kept, own, args.seed)?
+            match Checker::new(context.device.host(), &kept) {
+                Ok(checker) => Ok(check_faults(ladder, &checker, own, args.seed)?),
+                Err(error) => Err(error.to_string()),
+            }
         };
         if gpu || checked.is_err() {
             check_trials(ladder, device, own, args.seed)?;
@@ -74,10 +78,16 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
         let wanted = |name: &str| {
             name == own.name || args.variant.is_empty() || args.variant.iter().any(|variant| variant == name)
         };
-        Ok(benchmark(session.as_mut(), device, &protocol, &mut |variant| {
+        let run = benchmark(session.as_mut(), device, &protocol, &mut |variant| {
             let go = wanted(variant.name) && !STOP.load(Ordering::SeqCst);
             Ok(go.then(|| variant.space.default_config()))
-        })?)
+        })?;
+        if session.result()?.is_some() && !STOP.load(Ordering::SeqCst) {
+            // Others ran since.
+            session.run(session.variants().len() - 1, &Config::default(), 0)?;
+            result = session.result()?;
+        }
+        Ok(run)
     })?;
     if STOP.load(Ordering::SeqCst) {
         return Err(Error::Interrupted.into());
@@ -110,6 +120,9 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
                 ),
             };
             files::print(&args.width.lines(&words))?;
+            if let Some(result) = result {
+                files::print(&args.width.lines(&format!("{}: {result}", own.name)))?;
+            }
             let first = counted.and_then(|found| found.change_first(own.name));
             if let Some(words) = first {
                 files::print(&args.width.lines(&words))?;
@@ -151,43 +164,44 @@ type Checked = std::result::Result<(), String>;
 /// Runs the kernel on the small problems of the tests in an emulator that looks for races and memory errors.
 ///
 /// Errors: it fails, is wrong, or has one of these, with the problem and its lines.
-fn check_faults(
-    ladder: &dyn Ladder,
-    host: &Device,
-    kept: &CompileCache,
-    own: Own,
-    seed: u64,
-) -> Result<Checked> {
-    let checker = match Checker::new(host.clone(), kept) {
-        Ok(checker) => checker,
-        Err(error) => return Ok(Err(error.to_string())),
-    };
+pub(super) fn check_faults(ladder: &dyn Ladder, checker: &Checker, own: Own, seed: u64) -> Result<()> {
     for trial in 0..ladder.trials() {
         if ladder.signature(Which::Trial(trial))?.is_none() || STOP.load(Ordering::SeqCst) {
             continue;
         }
-        let mut session = ladder.open_with(Which::Trial(trial), &checker.device, seed, own)?;
-        let index = session.variants().len() - 1;
-        let (error, faults) = checker.run(session.as_mut(), index);
-        let (errors, notes): (Vec<_>, Vec<_>) = faults.into_iter().partition(|fault| !fault.is_note());
-        for note in notes.iter().filter(|_| error.is_ok()) {
-            say!("note: {note}");
-        }
-        let description = || format!("{} on {}", own.name, session.problem());
-        if let Some(first) = errors.first() {
-            for fault in &errors {
-                say!("{fault}");
-            }
-            let others = match errors.len() - 1 {
-                0 => String::new(),
-                others => format!(", and {others} more"),
-            };
-            anyhow::bail!("{}: {}{others}", description(), first.title());
-        }
-        let error = error.with_context(description)?;
-        expect_right(error, session.as_mut(), index, own.name)?;
+        check_problem(ladder, Which::Trial(trial), checker, own, seed)?;
     }
-    Ok(Ok(()))
+    Ok(())
+}
+
+/// [`check_faults`] on one problem.
+pub(super) fn check_problem(
+    ladder: &dyn Ladder,
+    which: Which<'_>,
+    checker: &Checker,
+    own: Own,
+    seed: u64,
+) -> Result<()> {
+    let mut session = ladder.open_with(which, &checker.device, seed, own)?;
+    let index = session.variants().len() - 1;
+    let (error, faults) = checker.run(session.as_mut(), index);
+    let (errors, notes): (Vec<_>, Vec<_>) = faults.into_iter().partition(|fault| !fault.is_note());
+    for note in notes.iter().filter(|_| error.is_ok()) {
+        say!("note: {note}");
+    }
+    let description = || format!("{} on {}", own.name, session.problem());
+    if let Some(first) = errors.first() {
+        for fault in &errors {
+            say!("{fault}");
+        }
+        let others = match errors.len() - 1 {
+            0 => String::new(),
+            others => format!(", and {others} more"),
+        };
+        anyhow::bail!("{}: {}{others}", description(), first.title());
+    }
+    let error = error.with_context(description)?;
+    expect_right(error, session.as_mut(), index, own.name)
 }
 
 /// Errors: an error above the tolerance, with the first output that is wrong.
@@ -255,7 +269,7 @@ pub(super) fn own(context: &Context, file: &Path, launch: &LaunchOptions<'_>) ->
         return Err(BadInput::new(message).hint(LAUNCH_HINT).into());
     }
     let blocks = launch.grid.map(|grid| sides("--grid", grid, i32::MAX as u32)).transpose()?;
-    let own = Own::new(&name, &text, threads, &[]).map_err(|error| {
+    let own = Own::new(&name, &text, threads, &HEADERS).map_err(|error| {
         BadInput::new(error.to_string()).hint("rayspin-ladder try --help shows such lines")
     })?;
     if own.lists_launches()
@@ -265,6 +279,9 @@ pub(super) fn own(context: &Context, file: &Path, launch: &LaunchOptions<'_>) ->
     }
     Ok(own.launched(blocks, launch.shared))
 }
+
+/// Headers that a user's kernel may include, which Rayspin has in the place of the toolkit's.
+const HEADERS: [(&str, &str); 1] = [("curand_kernel.h", rayspin_emu::CURAND_KERNEL)];
 
 /// How the user's kernel is launched, where its file does not say so.
 pub(super) struct LaunchOptions<'a> {
@@ -340,7 +357,13 @@ fn wait(mut command: std::process::Command, longest: Option<Duration>) -> Result
 }
 
 /// Errors: it does not compile ([`BadInput`], after the compiler's words), or has another name.
-fn check_compiles(ladder: &dyn Ladder, which: Which<'_>, device: &Device, own: Own, seed: u64) -> Result<()> {
+pub(super) fn check_compiles(
+    ladder: &dyn Ladder,
+    which: Which<'_>,
+    device: &Device,
+    own: Own,
+    seed: u64,
+) -> Result<()> {
     match ladder.open_with(which, device, seed, own) {
         Err(Error::Device { detail, .. }) => {
             say!("{}", detail.trim_end());

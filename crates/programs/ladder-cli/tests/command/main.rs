@@ -6,6 +6,7 @@ mod counters;
 #[path = "../../../../../tests/documents.rs"]
 mod documents;
 mod documents_run;
+mod exercise;
 mod ladder;
 mod limits;
 mod own;

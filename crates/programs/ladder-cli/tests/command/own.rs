@@ -161,6 +161,10 @@ fn declarations_and_sources_are_printed() {
         ("coulomb", "coulomb"),
         ("sobel", "sobel"),
         ("sad", "sad"),
+        ("transpose", "transpose"),
+        ("reduction", "reduction"),
+        ("convolution", "convolution"),
+        ("pi", "pi"),
     ] {
         let words = text(&["try", name]);
         assert!(words.contains(&format!("extern \"C\" __global__ void {kernel}(")), "{words}");
@@ -175,7 +179,7 @@ fn declarations_and_sources_are_printed() {
     assert!(source.contains("// matrix_add.cu") && source.contains("__global__ void wide"), "{source}");
     refused(&["source", "matrix-add", "gpu-wid"], f, &["gpu-wide"]);
     refused(&["source", "matrix-add", "simd"], f, &["gpu-one-block"]);
-    refused(&["try", "reduction", "empty.cu"], f, &["histogram"]);
+    refused(&["try", "fft", "empty.cu"], f, &["histogram"]);
     refused(&["try", "histogram", "nothing.cu", "--device", "cpu"], f, &["nothing.cu"]);
     refused(&["try", "histogram", "empty.cu", "--block", "0", "--device", "cpu"], f, &["--block"]);
     refused(
@@ -270,4 +274,55 @@ fn blocks_have_three_axes_and_a_file_lists_its_launches() {
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         refused(&["histogram", "wrong.cu"], &words);
     }
+}
+
+/// Where a ladder's plain kernel is: the exercise that begins with it, or a file of these tests.
+const EXERCISES: [(&str, &str); 13] = [
+    ("transpose", "transpose"),
+    ("reduction", "reduction"),
+    ("pi", "pi"),
+    ("histogram", "histogram"),
+    ("convolution", "convolution"),
+    ("sobel", "sobel"),
+    ("matrix-product", "matrix-product"),
+    ("nudft-q", "q"),
+    ("nudft-q-f64", "q"),
+    ("nudft-adjoint", "fhd"),
+    ("nudft-adjoint-f64", "fhd"),
+    ("render-xray", "xray"),
+    ("backproject", "backproject"),
+];
+
+#[test]
+fn a_plain_kernel_of_every_declaration_is_right_on_all_trials() {
+    use rayspin::tune::Which;
+
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/own");
+    let mut wrong = String::new();
+    for ladder in rayspin_ladder_cli::ladders() {
+        let (name, which) = (ladder.about().name, Which::Case(None, None));
+        if ladder.signature(which).unwrap().is_none() {
+            continue;
+        }
+        let text = match EXERCISES.iter().find(|(other, _)| *other == name) {
+            Some((_, exercise)) => String::from_utf8(ok(&["exercise", exercise], f).stdout).unwrap(),
+            None => std::fs::read_to_string(files.join(format!("{name}.cu"))).unwrap(),
+        };
+        std::fs::write(f.join("plain.cu"), text).unwrap();
+        // One variant beside it, so that the run is short.
+        let variants = ladder.outline(which).unwrap().variants;
+        let beside = variants.iter().find(|v| v.name.starts_with("gpu")).unwrap().name;
+        let quick = ["--device", "cpu", "--fast", "--rounds", "1", "--budget", "0.01", "--variant", beside];
+        let output = rayspin(&[&["try", name, "plain.cu"], &quick[..]].concat(), f);
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        if output.status.code() != Some(0) || !said.contains("plain.cu: results are right") {
+            wrong += &format!("{name}: {:?}\n{said}\n", output.status.code());
+        }
+        if name == "pi" && !said.contains("pi is 3.") {
+            wrong += &format!("pi has no estimate\n{said}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }
