@@ -6,18 +6,16 @@ use std::collections::BTreeMap;
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Program;
 
-use crate::How;
 use crate::loops::{Loops, opening, parted};
 use crate::split::{Refusal, Split};
 use crate::words::{
     blank, declarators, group, has_word, last_word, lead, skipped, statement_end, without_comments, word,
 };
+use crate::{CURAND_KERNEL, How};
 
 const FIBRES: &str = include_str!("../include/fibres.h");
 const HEADER: &str = include_str!("../include/emulate.h");
 const TEXTURE: &str = include_str!("../include/texture.h");
-/// NVIDIA's `curand_kernel.h` by other numbers: what a program gets that includes it.
-const CURAND: &str = include_str!("../include/curand_kernel.h");
 /// The headers of the system that `runtime.h` needs; programs get them before any word of CUDA means
 /// something.
 const SYSTEM: [&str; 20] = [
@@ -98,7 +96,7 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>, tells: Tells) ->
     }
     if has_word(&program.text, "curand_init") {
         text.push_str("#line 1 \"curand_kernel.h\"\n");
-        text.push_str(CURAND);
+        text.push_str(CURAND_KERNEL);
     }
     text.push_str(&reader.out);
     text.push('\n');
@@ -131,7 +129,7 @@ pub(crate) fn translate_whole(
         text.push_str(&format!("#line 1 \"{name}\"\n{header}"));
     }
     if has_word(source, "curand_init") || has_word(source, "curandState") {
-        text.push_str(&format!("#line 1 \"curand_kernel.h\"\n{CURAND}"));
+        text.push_str(&format!("#line 1 \"curand_kernel.h\"\n{CURAND_KERNEL}"));
     }
     text.push_str(&reader.out);
     text.push_str("\n#line 1 \"table\"\n");

@@ -85,8 +85,9 @@ pub(super) const TRY: &str = "\
 Without FILE it prints the declaration of the kernel: what it is called with and what it has to do.
 
 The file may have several kernels, __constant__ variables, functions, and the #include lines of a course; extern \"C\" is not \
-needed. curand_kernel.h is Rayspin's own: its functions are named as cuRAND's, its numbers are others. One kernel of the declared name is launched with --block, --grid and --shared. Other launches are listed in the file, \
-in lines such as these; they name what the declaration names:
+needed. curand_kernel.h is Rayspin's own: its functions are named as cuRAND's, its numbers are others. One kernel of the \
+declared name is launched with --block, --grid and --shared. Other launches are listed in the file, in lines such as these; \
+they name what the declaration names:
   // array: float parts[(n + 1023) / 1024]          an array between kernels
   // copy: taps = weights                           the values of a __constant__ variable
   // launch: sums<<<(n + 1023) / 1024, 256>>>(values, parts, n)

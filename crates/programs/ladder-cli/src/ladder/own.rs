@@ -1,8 +1,6 @@
-//! `rayspin-ladder try` and `rayspin-ladder source`: a kernel of the user's own between the others, and how
-//! the others look.
+//! `rayspin-ladder try`: a kernel of the user's own between the others.
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use anyhow::{Context as _, Result};
 use rayspin::core::Error;
 use rayspin::device::{Backend, BackendKind, Device};
 use rayspin::report::table::{Cell, Column, Table};
-use rayspin::tune::{Config, Ladder, Own, Session, Which, sources};
+use rayspin::tune::{Config, Ladder, Own, Session, Which};
 use rayspin_lab::{BenchmarkRun, Outcome, Step, benchmark};
 use rayspin_shell::interrupt::{STOP, stoppable};
 use rayspin_shell::{BadInput, Context, effect, files, say};
@@ -23,7 +21,7 @@ use super::checks::{Checker, first_difference};
 use super::counters::{self, Counter, DEFAULT_GPU, Found, Summary};
 use super::emulate::{self, CompileCache, Emulation};
 use super::{Ladders, unknown, which};
-use crate::args::ladder::{Source, Try};
+use crate::args::ladder::Try;
 
 /// Prints what a kernel of the user's own is called with, or checks and times the one that the user wrote.
 /// `line` is the whole command line.
@@ -435,33 +433,6 @@ fn table(ladder: &str, run: &BenchmarkRun, own: &str, place: &str, counted: Opti
         table.push(row);
     }
     table
-}
-
-/// Prints the CUDA C++ of a variant.
-pub(crate) fn source(ladders: &Ladders, args: &Source) -> Result<()> {
-    let ladders = ladders.named(std::slice::from_ref(&args.name))?;
-    let Some(ladder) = ladders.first() else { return Ok(()) };
-    // A ladder may have other variants for other cases.
-    let cases = ladder.cases();
-    let whiches = cases.iter().map(|case| Which::Case(Some(case.0), None));
-    let mut known = Vec::new();
-    for which in whiches {
-        for variant in ladder.outline(which)?.variants {
-            if variant.backend == BackendKind::Cuda && variant.name == args.variant {
-                let mut out = std::io::stdout().lock();
-                for source in sources(&variant.forms) {
-                    for (file, text) in source.files {
-                        writeln!(out, "// {file}\n{}", text.trim_end())?;
-                    }
-                }
-                return Ok(());
-            }
-            if variant.backend == BackendKind::Cuda && !known.contains(&variant.name) {
-                known.push(variant.name);
-            }
-        }
-    }
-    Err(unknown("variant for a GPU", &args.variant, &known, "rayspin-ladder list NAME lists them").into())
 }
 
 #[cfg(test)]
