@@ -20,7 +20,7 @@ use super::benchmark::{budget, check_case, size};
 use super::checks::{Checker, first_difference};
 use super::counters::{self, Counter, DEFAULT_GPU, Found, Summary};
 use super::emulate::{self, CompileCache, Emulation};
-use super::{Ladders, unknown, which};
+use super::{Ladders, which};
 use crate::args::ladder::Try;
 
 /// Prints what a kernel of the user's own is called with, or checks and times the one that the user wrote.
