@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayspin_core::Monitor;
 use rayspin_scan::mri::corrections::{ReadoutHeads, Sources};
 use rayspin_scan::mri::{
-    Acquisition, Frame, FrameOptions, Label, Parts, Scan, Series, StreamItem, assemble,
+    Acquisition, Encoding, Frame, FrameOptions, Label, Parts, Scan, Series, StreamItem, assemble,
     maps_of_first_readouts,
 };
 
@@ -107,7 +107,7 @@ impl SeriesSource {
             _ => bytes_of(&first.union(&self.series.needed(1)).copied().collect()),
         };
         let each = (0..self.series.slices()).map(|frame| self.bytes(self.series.readouts(frame))).max();
-        let images = images + self.options.corrections.bytes(&self.heads, each.unwrap_or(0));
+        let images = images + self.corrections_bytes(each.unwrap_or(0));
         // The acquisitions of a frame that is made already are gone.
         let made = self.maps + usize::from(self.first_maps.is_some());
         images.max(if made < self.series.slices() { self.maps_bytes() } else { 0 })
@@ -116,7 +116,7 @@ impl SeriesSource {
     /// Bytes of the acquisitions that are in memory while [`SeriesSource::learn_maps`] makes a frame of them.
     pub fn maps_bytes(&self) -> u64 {
         let readouts = Vec::from_iter(self.readouts_of_maps(0).unwrap_or_default());
-        let corrected = self.options.corrections.bytes(&self.heads, self.bytes(&readouts));
+        let corrected = self.corrections_bytes(self.bytes(&readouts));
         self.bytes(&readouts) + self.bytes(&self.series.references(&readouts)) + corrected
     }
 
@@ -124,9 +124,19 @@ impl SeriesSource {
         readouts.iter().map(|&index| self.series.heads()[index].bytes).sum()
     }
 
-    fn readouts_of_maps(&self, slice: usize) -> Option<BTreeSet<usize>> {
+    fn encoding(&self) -> Option<&Encoding> {
         let label = self.series.labels().next().unwrap_or_default();
-        let encoding = self.reader.header().encodings.get(label.encoding);
+        self.reader.header().encodings.get(label.encoding)
+    }
+
+    /// Bytes that corrections take beside readouts of an image, which take `readouts` bytes.
+    fn corrections_bytes(&self, readouts: u64) -> u64 {
+        let corrections = &self.options.corrections;
+        self.encoding().map_or(0, |encoding| corrections.bytes(&self.heads, encoding, readouts))
+    }
+
+    fn readouts_of_maps(&self, slice: usize) -> Option<BTreeSet<usize>> {
+        let encoding = self.encoding();
         self.series.readouts_of_maps(slice, &encoding.map_or([0; 3], |encoding| encoding.encoded.matrix))
     }
 

@@ -55,6 +55,7 @@ fn encoding(lines: usize) -> Encoding {
         repetition: None,
         acceleration: None,
         ramps: None,
+        places: None,
     }
 }
 

@@ -228,6 +228,7 @@ fn fitted(
             repetition: None,
             acceleration: None,
             ramps: None,
+            places: None,
         };
         ScanHeader { encodings: vec![encoding], ..ScanHeader::default() }
     });

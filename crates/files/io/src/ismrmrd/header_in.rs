@@ -172,6 +172,7 @@ impl Reader<'_> {
             repetition,
             acceleration: self.acceleration(notes),
             ramps: self.ramps(),
+            places: None,
         })
     }
 

@@ -123,6 +123,11 @@ fn encoding(out: &mut Xml, path: &Path, index: usize, encoding: &Encoding) -> Re
         }
     }
     out.close("encodingLimits");
+    if encoding.places.is_some() {
+        // The header has no field for places.
+        let field = format!("encoding[{index}]: places of samples along readouts");
+        return Err(Error::field(path, field, "even ones, or ramps of a gradient", "a sequence's"));
+    }
     out.leaf("trajectory", kind_name(encoding.trajectory));
     if let Some(ramps) = &encoding.ramps {
         ramps_of(out, ramps);

@@ -54,6 +54,7 @@ fn encoding(rng: &mut impl Rng) -> Encoding {
             let sampling_us = quarters() * samples as f64;
             Ramps { shape, up_us, flat_us, down_us, delay_us, sampling_us, samples }
         }),
+        places: None,
     }
 }
 
@@ -156,6 +157,7 @@ pub(crate) fn cartesian(coils: usize, lines: usize, samples: usize) -> Scan {
         repetition: None,
         acceleration: None,
         ramps: None,
+        places: None,
     };
     Scan {
         header: ScanHeader { encodings: vec![encoding], coils: Some(coils), ..ScanHeader::default() },

@@ -513,6 +513,7 @@ fn header(options: &SimulateOptions, layout: &Layout) -> ScanHeader {
             repetition: range(options.repetitions, 0),
             acceleration: layout.acceleration,
             ramps: None,
+            places: None,
         }],
         coils: Some(options.coils),
         field_strength_t: None,

@@ -53,7 +53,8 @@ fn echoes_that_are_not_corrected_are_said() {
     for (shift, references, said) in
         [(0.0, 0, None), (0.2, 0, None), (1.4, 0, Some("lie apart")), (0.0, 1, Some("1 phase-correction"))]
     {
-        let (_, notes) = first(&echo_planar(Delays { shift, phase: 0.0 }, references, 0.0));
+        let scan = echo_planar(Delays { shift, phase: 0.0 }, references, 0.0);
+        let (_, notes) = by(&scan, &[("epi_reference", "readouts")]);
         let notes: Vec<_> = notes.iter().filter(|note| !note.contains("--reversed-centre")).collect();
         assert_eq!(notes.len(), usize::from(said.is_some()), "{shift} {references}: {notes:?}");
         if let Some(said) = said {
@@ -64,8 +65,15 @@ fn echoes_that_are_not_corrected_are_said() {
 
 /// The grid of the first image with this part of the phase removed, and notes.
 fn aligned(scan: &Scan, epi_phase: &'static str) -> (ndarray::ArrayD<C32>, Vec<String>) {
+    by(scan, &[("epi_phase", epi_phase)])
+}
+
+/// The grid of the first image with these choices of corrections, and notes.
+fn by(scan: &Scan, choices: &[(&str, &'static str)]) -> (ndarray::ArrayD<C32>, Vec<String>) {
     let mut corrections = Corrections::default();
-    corrections.set("epi_phase", Value::Choice(epi_phase)).unwrap();
+    for (name, choice) in choices {
+        corrections.set(name, Value::Choice(choice)).unwrap();
+    }
     let options = FrameOptions { corrections, ..FrameOptions::default() };
     let (frame, notes) = assembled(scan, scan.frames().unwrap().labels().next().unwrap(), &options).unwrap();
     let Samples::Cartesian { kspace, .. } = frame.samples else { panic!("expected a grid") };
@@ -120,9 +128,51 @@ fn references_of_noise_are_not_used() {
     for readout in &mut scan.acquisitions[..3] {
         readout.data = Array2::from_shape_fn((COILS, NX), |_| C32::new(random(), random())).into_shared();
     }
-    let (found, notes) = aligned(&scan, "linear");
+    let (found, notes) = by(&scan, &[("epi_reference", "readouts")]);
     assert!(notes.iter().any(|note| note.contains("no phase in common")), "{notes:?}");
     assert_eq!(found, aligned(&scan, "none").0);
+    // The image itself tells what they do not.
+    let (found, notes) = aligned(&scan, "linear");
+    assert!(notes.iter().any(|note| note.contains("no phase in common")), "{notes:?}");
+    assert_eq!(found, by(&scan, &[("epi_reference", "entropy")]).0);
+}
+
+#[test]
+fn the_entropy_aligns_readouts_without_references() {
+    let apart = |a: &ndarray::ArrayD<C32>, b: &ndarray::ArrayD<C32>| {
+        let energy = |all: &ndarray::ArrayD<C32>| all.iter().map(|v| f64::from(v.norm_sqr())).sum::<f64>();
+        (energy(&(a - b)) / energy(b)).sqrt()
+    };
+    for (shift, phase) in [(0.8, 0.4), (-1.3, -1.2), (0.0, 0.9)] {
+        let scan = echo_planar(Delays { shift, phase }, 5, 0.2);
+        let (wanted, _) = aligned(&scan, "linear");
+        let without = echo_planar(Delays { shift, phase }, 0, 0.0);
+        let (found, notes) = aligned(&without, "linear");
+        assert!(apart(&found, &wanted) < 0.03, "{shift} {phase}: {}", apart(&found, &wanted));
+        assert!(apart(&aligned(&without, "none").0, &wanted) > 0.2);
+        assert!(notes.iter().any(|note| note.contains("least entropy")), "{notes:?}");
+        assert!(!notes.iter().any(|note| note.contains("lie apart")), "{notes:?}");
+        assert_eq!(by(&scan, &[("epi_reference", "entropy")]).0, found);
+    }
+    // Readouts that are aligned stay as they are.
+    let scan = echo_planar(Delays { shift: 0.0, phase: 0.0 }, 0, 0.0);
+    assert_eq!(aligned(&scan, "linear"), aligned(&scan, "none"));
+}
+
+#[test]
+fn readouts_without_phase_encoding_align_themselves() {
+    let mut scan = echo_planar(Delays { shift: 1.2, phase: 0.7 }, 0, 0.0);
+    let own = echo_planar(Delays { shift: 1.2, phase: 0.7 }, 3, 0.0);
+    let both = [own.acquisitions[1].clone(), own.acquisitions[0].clone()];
+    for (index, readout) in scan.acquisitions.iter_mut().enumerate() {
+        *readout = both[index % 2].clone();
+        readout.flags = readout.flags.without(Flags::PHASE_CORRECTION);
+    }
+    let (_, notes) = aligned(&scan, "none");
+    assert!(notes.iter().any(|note| note.contains("contradict each other")), "{notes:?}");
+    let (_, notes) = aligned(&scan, "linear");
+    assert!(notes.iter().any(|note| note.contains("all readouts have one line")), "{notes:?}");
+    assert!(!notes.iter().any(|note| note.contains("contradict each other")), "{notes:?}");
 }
 
 #[test]

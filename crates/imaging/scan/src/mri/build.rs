@@ -304,6 +304,7 @@ fn encoding_of(frame: &Frame) -> Encoding {
         repetition: None,
         acceleration: None,
         ramps: None,
+        places: None,
     };
     match &frame.samples {
         Samples::Cartesian { sampled, .. } => {

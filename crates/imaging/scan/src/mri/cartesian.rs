@@ -34,6 +34,9 @@ pub(super) fn assemble(
     let mut times = timing.map(|_| vec![0.0; lines * nx]);
     let centre_1 = centres.line.unwrap_or(encoded[1] / 2);
     let centre_2 = centres.partition.unwrap_or(encoded[2] / 2);
+    let lowest =
+        |step: fn(&Readout<'_>) -> u16| usize::from(readouts.each.iter().map(step).min().unwrap_or(0));
+    let (lowest_1, lowest_2) = (lowest(|r| r.counters.step_1), lowest(|r| r.counters.step_2));
     let mut left_out = 0;
 
     for readout in &readouts.each {
@@ -50,8 +53,8 @@ pub(super) fn assemble(
             ));
         }
         let (samples, centre, reversed) = (readout.data.ncols(), *centre, *reversed);
-        let y = place(readout.counters.step_1 as usize, centre_1, ny);
-        let z = place(readout.counters.step_2 as usize, centre_2, nz);
+        let y = line_place(readout.counters.step_1 as usize, centre_1, ny, lowest_1);
+        let z = line_place(readout.counters.step_2 as usize, centre_2, nz, lowest_2);
         let (Some(y), Some(z)) = (y, z) else {
             // A grid coarser than what was encoded keeps the centre of k-space only.
             if ny >= encoded[1] && nz >= encoded[2] {
@@ -175,4 +178,11 @@ fn add<'a, T: Copy + std::ops::AddAssign + 'a>(
 /// Index on an axis of `n` of what lies at `position` when `centre` is the k-space centre.
 fn place(position: usize, centre: usize, n: usize) -> Option<usize> {
     (position + n / 2).checked_sub(centre).filter(|&i| i < n)
+}
+
+/// Index on an axis of `n` lines of the line at `position`, where lines from `lowest` on were measured. On n
+/// pixels, n even, the line n/2 is the line −n/2: lines may run from 1 − n/2 to n/2.
+fn line_place(position: usize, centre: usize, n: usize, lowest: usize) -> Option<usize> {
+    let last = n.is_multiple_of(2) && position + n / 2 == centre + n && lowest + n / 2 > centre;
+    if last { Some(0) } else { place(position, centre, n) }
 }

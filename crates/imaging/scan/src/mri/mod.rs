@@ -38,7 +38,7 @@ pub use images::{is_uneven, listed};
 pub use lattice::Lattice;
 pub use raw::{
     Acquisition, Counters, EncodedSpace, Encoding, Flags, Label, LabelCounter, Limits, RampShape, Ramps,
-    Scan, ScanHeader, TIMES, TrajectoryKind, VOLUME_COUNTERS, grid_of, in_time, varying,
+    ReadoutPlaces, Scan, ScanHeader, TIMES, TrajectoryKind, VOLUME_COUNTERS, grid_of, in_time, varying,
 };
 pub use series::{AcquisitionHead, MAPS_SAMPLES, Series, Window, fullest};
 pub use stream::StreamItem;

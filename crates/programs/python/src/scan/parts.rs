@@ -283,7 +283,20 @@ fn header_of(parts: &Parts<'_>) -> PyResult<ScanHeader> {
             let shape = if sine { RampShape::Sinusoid } else { RampShape::Trapezoid };
             Ramps { shape, up_us, flat_us, down_us, delay_us, sampling_us, samples }
         });
-        Ok(Encoding { encoded, recon, trajectory, step_1, step_2, slice, repetition, acceleration, ramps })
+        // A scan of Python is as its file has it: without a sequence, which alone gives places.
+        let places = None;
+        Ok(Encoding {
+            encoded,
+            recon,
+            trajectory,
+            step_1,
+            step_2,
+            slice,
+            repetition,
+            acceleration,
+            ramps,
+            places,
+        })
     };
     let units: Option<String> = parts.get("trajectory_units")?;
     let units = units.map(|units| units.parse()).transpose();

@@ -123,7 +123,8 @@ impl Shape {
 
     /// Adds what corrections take to make a frame of readouts of this many bytes.
     pub(super) fn with_corrections(mut self, corrections: &Corrections, readouts: u64) -> Self {
-        let taken = self.heads.as_ref().map_or(0, |(heads, _)| corrections.bytes(heads, readouts));
+        let taken =
+            self.heads.as_ref().map_or(0, |(heads, encoding)| corrections.bytes(heads, encoding, readouts));
         self.read += taken;
         // Frames of several images are made while others are held.
         if self.frame.is_some() {

@@ -23,7 +23,7 @@ use rayspin_core::{C32, Result};
 use rayspin_run::{About, Param, choices, params};
 
 use super::readouts::mirrored;
-use super::{Centres, Correction, GROUP, Readout, ReadoutHeads, Readouts, echoes};
+use super::{Centres, Correction, GROUP, Readout, ReadoutHeads, Readouts};
 use crate::mri::raw::{Acquisition, Encoding, Flags, Limits, note};
 
 choices! {
@@ -81,7 +81,6 @@ impl Correction for Centre {
 
     fn scan(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {
         let Self { centre_line: line, centre_partition: partition, reversed_centre: reversed } = *self;
-        echoes::say_apart(readouts, notes);
         let turned = |r: &Readout<'_>| r.trajectory.is_none() && r.reversed;
         let convention = match reversed {
             None if readouts.each.iter().any(turned) => {

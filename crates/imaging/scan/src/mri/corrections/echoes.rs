@@ -13,14 +13,12 @@ const APART: f64 = 0.5;
 pub(super) const GHOSTS: &str =
     "readouts of the two directions are not aligned, and the image may have ghosts at half the field of view";
 
-/// Says that echoes of readouts of the two directions lie apart, in a scan that has not measured how to align
-/// them.
+/// Says that echoes of readouts of the two directions lie apart, in an image whose readouts are not aligned.
 pub(super) fn say_apart(readouts: &Readouts<'_>, notes: &mut Vec<String>) {
     let directions: [Vec<&Readout<'_>>; 2] = [false, true].map(|reversed| {
         readouts.each.iter().filter(|r| r.trajectory.is_none() && r.reversed == reversed).collect()
     });
-    if readouts.heads.phase_corrections() == 0
-        && directions.iter().all(|own| own.len() >= LEAST)
+    if directions.iter().all(|own| own.len() >= LEAST)
         && let Some(distance) = distance(&directions)
         && distance.abs() >= APART
     {

@@ -14,6 +14,9 @@
 //! phase of the autocorrelation of c, which needs no unwrapping. A slope b is a shift of b n / 2π of n
 //! samples. Where it is positive, the echoes of reversed readouts come later in k.
 //!
+//! In a scan without phase encoding, whose readouts all have one line, the readouts themselves are r. Where
+//! nothing was measured that tells the phase, it is that of the image of [least entropy](super::entropy).
+//!
 //! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with
 //! nonequidistant k-space sampling*, Magn Reson Med 23:311, 1992; O. Heid, *Method for the phase correction
 //! of nuclear magnetic resonance signals*, US patent 6,043,651, 2000 (three reference readouts); C. B. Ahn,
@@ -24,15 +27,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::{PI, TAU};
 
 use rayon::prelude::*;
-use rayspin_core::{C32, C64, Result};
+use rayspin_core::{C64, Result};
 use rayspin_run::{About, Param, choices, params};
 
-use super::echoes::GHOSTS;
+use super::echoes::{GHOSTS, say_apart};
+use super::entropy::{self, By, Told};
+use super::turn::{Turn, transformed};
 use super::{Correction, GROUP, Known, Readout, ReadoutHeads, Readouts, Sources};
-use crate::mri::raw::{Flags, note};
+use crate::mri::raw::{Encoding, Flags, note};
 
 /// Least part of Σ|c| that has the phase found. Noise alone reaches about 1/√n for n pixels.
 const AGREE: f64 = 0.5;
+/// Readouts of one line from which on they are a train, and not a line that was measured in both directions.
+const TRAIN: usize = 8;
 /// Steps of least squares.
 const STEPS: usize = 3;
 
@@ -48,12 +55,28 @@ choices! {
     }
 }
 
+choices! {
+    /// What tells the phase between the two directions.
+    pub enum EpiReference {
+        /// Reference readouts where the scan has some that agree, else the entropy.
+        Auto = "auto", "Phase-correction readouts where the scan has some that agree, else the entropy of the image";
+        /// Reference readouts alone.
+        Readouts = "readouts", "Phase-correction readouts of the scan";
+        /// The entropy of the image.
+        Entropy = "entropy", "The least entropy of each image";
+    }
+}
+
 params! {
-    /// Reversed readouts take the phase of the others, as the scan's phase-correction readouts tell it.
+    /// Reversed readouts take the phase of the others, as the scan's phase-correction readouts or the entropy
+    /// of the image tell it.
     pub struct Epi {
         /// What is removed.
         epi_phase: EpiPhase = EpiPhase::Linear => Param::new(GROUP, "What is removed of the phase between readouts of the two directions")
-            .details("Phase-correction readouts of the scan tell it, for each slice and repetition. A scan without them stays as it is.").rare(),
+            .details("`--epi-reference` says what tells it.").rare(),
+        /// What tells it.
+        epi_reference: EpiReference = EpiReference::Auto => Param::new(GROUP, "What tells the phase between readouts of the two directions")
+            .details("It is found for each slice and repetition.").rare(),
     }
 }
 
@@ -62,12 +85,76 @@ impl Epi {
     fn why_idle(&self, heads: &ReadoutHeads) -> Option<&'static str> {
         if self.epi_phase == EpiPhase::None {
             Some("the phase stays as it is (`--epi-phase none`)")
-        } else if !heads.has(Flags::PHASE_CORRECTION) {
-            Some("the scan has no phase-correction readouts")
         } else if !heads.has(Flags::REVERSE) {
             Some("no readout is reversed")
+        } else if self.epi_reference == EpiReference::Readouts && !heads.has(Flags::PHASE_CORRECTION) {
+            Some("the scan has no phase-correction readouts")
         } else {
             None
+        }
+    }
+
+    /// The phase that reference readouts tell, or readouts of the image if all have one line. What was used
+    /// goes to `notes`.
+    fn measured(&self, readouts: &Readouts<'_>, notes: &mut Vec<String>) -> Option<Phase> {
+        if self.epi_reference == EpiReference::Entropy {
+            return None;
+        }
+        let mut references = usable(&readouts.references, readouts);
+        let mut text = "phase-correction readouts align the readouts of the two directions (`--epi-phase none` leaves these as they are)";
+        if references.is_empty() && on_one_line(&readouts.each) {
+            references = alike(readouts.each.iter().collect());
+            text = "all readouts have one line: they tell the phase between the two directions themselves (`--epi-phase none` leaves it)";
+        }
+        let pairs = pairs(&references);
+        if pairs.is_empty() {
+            return None;
+        }
+        let phase = Phase::of(&pairs, self.epi_phase == EpiPhase::Linear);
+        let why = "readouts have no phase in common (noise, zeros, or a shift with `--epi-phase constant`) and are not used";
+        match phase {
+            // Without the phase itself, which differs from image to image: a series has one note.
+            Some(_) => note(notes, text),
+            None if self.epi_reference == EpiReference::Readouts => {
+                note(notes, format!("phase-correction {why}: {GHOSTS}"));
+            }
+            None => note(notes, format!("phase-correction {why}")),
+        }
+        phase
+    }
+
+    /// The phase that the entropy of the image tells. What was used goes to `notes`.
+    fn of_entropy(&self, readouts: &Readouts<'_>, notes: &mut Vec<String>) -> Option<Phase> {
+        if self.epi_reference == EpiReference::Readouts {
+            return None;
+        }
+        match entropy::phase_of(readouts, self.epi_phase == EpiPhase::Linear) {
+            Told::Phase { constant, shift, by } => {
+                note(
+                    notes,
+                    "the least entropy of the image aligns the readouts of the two directions (`--epi-phase none` leaves these as \
+                     they are)",
+                );
+                let decided = match by {
+                    By::Entropy => None,
+                    By::Middle => Some("by the energy in the middle half of the field of view"),
+                    By::Smaller => Some("by the smaller phase"),
+                };
+                if let Some(decided) = decided {
+                    note(
+                        notes,
+                        format!(
+                            "a phase of π between the directions, which moves the image by half the field of view, is settled {decided}"
+                        ),
+                    );
+                }
+                Some(Phase { constant, shift })
+            }
+            Told::Aligned => None,
+            Told::Nothing => {
+                say_apart(readouts, notes);
+                None
+            }
         }
     }
 }
@@ -76,7 +163,7 @@ impl Correction for Epi {
     fn about(&self) -> About {
         About {
             name: "epi-phase",
-            help: "Removes the phase between readouts of the two directions that phase-correction readouts tell",
+            help: "Removes the phase between readouts of the two directions, by phase-correction readouts or by the entropy of the image",
         }
     }
 
@@ -88,9 +175,15 @@ impl Correction for Epi {
         self.why_idle(scan.heads).map(str::to_owned)
     }
 
-    fn bytes(&self, heads: &ReadoutHeads, readouts: u64) -> u64 {
-        // Reversed readouts are copied.
-        if self.why_idle(heads).is_none() { readouts } else { 0 }
+    fn bytes(&self, heads: &ReadoutHeads, encoding: &Encoding, readouts: u64) -> u64 {
+        if self.why_idle(heads).is_some() {
+            return 0;
+        }
+        // The entropy takes the transforms of all readouts, beside copies that are even. Later, reversed
+        // readouts are copied.
+        let even = encoding.ramps.is_some() || encoding.places.is_some();
+        let entropy = self.epi_reference != EpiReference::Readouts;
+        if even && entropy { readouts.saturating_mul(2) } else { readouts }
     }
 
     fn scan(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {
@@ -98,9 +191,14 @@ impl Correction for Epi {
         let directions = [false, true].map(|reversed| {
             readouts.each.iter().any(|readout| readout.trajectory.is_none() && readout.reversed == reversed)
         });
-        let used = self.epi_phase != EpiPhase::None && !pairs(&usable(readouts)).is_empty();
+        let alone = self.epi_reference == EpiReference::Readouts;
+        let used = self.epi_phase != EpiPhase::None
+            && (!alone || !pairs(&usable(&readouts.references, readouts)).is_empty());
         if measured > 0 && directions == [true; 2] && !used {
             note(notes, format!("{measured} phase-correction readouts are not used: {GHOSTS}"));
+        }
+        if measured == 0 && (alone || self.epi_phase == EpiPhase::None) {
+            say_apart(readouts, notes);
         }
         let along = readouts.each.iter().any(|readout| readout.trajectory.is_some() && readout.reversed);
         if measured > 0 && along {
@@ -116,27 +214,12 @@ impl Correction for Epi {
         if self.epi_phase == EpiPhase::None || !readouts.each.iter().any(turned) {
             return Ok(());
         }
-        let references = usable(readouts);
-        let pairs = pairs(&references);
-        if pairs.is_empty() {
-            return Ok(());
-        }
-        let Some(phase) = Phase::of(&pairs, self.epi_phase == EpiPhase::Linear) else {
-            note(
-                notes,
-                format!(
-                    "phase-correction readouts have no phase in common (noise, zeros, or a shift with `--epi-phase constant`) and are not \
-                     used: {GHOSTS}"
-                ),
-            );
-            return Ok(());
-        };
-        // Without the phase itself, which differs from image to image: a series has one note.
-        let text = "phase-correction readouts align the readouts of the two directions (`--epi-phase none` leaves these as they are)";
-        note(notes, text);
+        let measured = self.measured(readouts, notes);
+        let Some(phase) = measured.or_else(|| self.of_entropy(readouts, notes)) else { return Ok(()) };
         let reversed = || readouts.each.iter().filter(|readout| turned(readout));
         let lengths: BTreeSet<usize> = reversed().map(|readout| readout.data.ncols()).collect();
-        let turns: BTreeMap<usize, Turn> = lengths.into_iter().map(|n| (n, phase.turn(n))).collect();
+        let turns: BTreeMap<usize, Turn> =
+            lengths.into_iter().map(|n| (n, Turn::new(n, phase.constant, phase.shift))).collect();
         readouts.each.par_iter_mut().filter(|readout| turned(readout)).for_each(|readout| {
             if let Some(turn) = turns.get(&readout.data.ncols()) {
                 turn.apply(readout);
@@ -146,19 +229,29 @@ impl Correction for Epi {
     }
 }
 
-/// References with the image's coils, and as many samples as the first of them, in the order of time.
-fn usable<'r>(readouts: &'r Readouts<'_>) -> Vec<&'r Readout<'r>> {
-    let Some(first) = readouts.each.first() else { return Vec::new() };
+/// Whether all readouts have one line and partition, and are a train of both directions.
+fn on_one_line(readouts: &[Readout<'_>]) -> bool {
+    let line = |readout: &Readout<'_>| (readout.counters.step_1, readout.counters.step_2);
+    readouts.len() >= TRAIN && readouts.windows(2).all(|two| line(&two[0]) == line(&two[1]))
+}
+
+/// Those with the coils of an image, in the order of time.
+fn usable<'r>(references: &'r [Readout<'r>], image: &Readouts<'_>) -> Vec<&'r Readout<'r>> {
+    let Some(first) = image.each.first() else { return Vec::new() };
     let own = |reference: &&Readout<'_>| {
         reference.flags.contains(Flags::PHASE_CORRECTION)
-            && reference.trajectory.is_none()
             && reference.data.nrows() == first.data.nrows()
-            && reference.data.ncols() > 0
             && reference.data.iter().all(|value| value.is_finite())
     };
-    let references: Vec<&Readout<'_>> = readouts.references.iter().filter(own).collect();
-    let samples = references.first().map_or(0, |reference| reference.data.ncols());
-    references.into_iter().filter(|reference| reference.data.ncols() == samples).collect()
+    alike(references.iter().filter(own).collect())
+}
+
+/// Those on a grid with as many samples as the first of them.
+fn alike<'r>(readouts: Vec<&'r Readout<'r>>) -> Vec<&'r Readout<'r>> {
+    let on_grid = |readout: &&Readout<'_>| readout.trajectory.is_none() && readout.data.ncols() > 0;
+    let readouts: Vec<&Readout<'_>> = readouts.into_iter().filter(on_grid).collect();
+    let samples = readouts.first().map_or(0, |readout| readout.data.ncols());
+    readouts.into_iter().filter(|readout| readout.data.ncols() == samples).collect()
 }
 
 /// References, each with its partners of the opposite direction.
@@ -240,55 +333,4 @@ impl Phase {
         let constant = (a + PI).rem_euclid(TAU) - PI;
         (total > 0.0 && agreed >= AGREE * total).then_some(Self { constant, shift: b * n as f64 / TAU })
     }
-
-    /// What takes it from readouts of `n` samples.
-    fn turn(&self, n: usize) -> Turn {
-        let phase = |index: usize| -(self.constant + TAU * self.shift / n as f64 * place(index, n));
-        // The two transforms multiply by n.
-        let turn = |index: usize| C32::from_polar(1.0 / n as f32, phase(index).rem_euclid(TAU) as f32);
-        Turn { transform: rayspin_line_fft::plan_f32(&[n]), turns: (0..n).map(turn).collect() }
-    }
-}
-
-/// Transforms of readouts of one length, and what their pixels are multiplied by.
-struct Turn {
-    transform: rayspin_line_fft::Lines<f32>,
-    turns: Vec<C32>,
-}
-
-impl Turn {
-    /// Turns the phase of a reversed readout.
-    fn apply(&self, readout: &mut Readout<'_>) {
-        let (n, kept) = (self.turns.len(), readout.kept.clone());
-        let mut line = vec![C32::ZERO; n];
-        for mut row in readout.change().data.rows_mut() {
-            line.fill(C32::ZERO);
-            kept.clone().for_each(|sample| line[n - 1 - sample] = row[sample]);
-            self.transform.inverse.iter().for_each(|inverse| inverse.process(&mut line));
-            line.iter_mut().zip(&self.turns).for_each(|(value, turn)| *value *= turn);
-            self.transform.forward.iter().for_each(|forward| forward.process(&mut line));
-            row.iter_mut().zip(line.iter().rev()).for_each(|(value, line)| *value = *line);
-        }
-    }
-}
-
-/// The place in pixels of a number of a transform.
-fn place(index: usize, n: usize) -> f64 {
-    if index < n.div_ceil(2) { index as f64 } else { index as f64 - n as f64 }
-}
-
-/// A coil's samples that are kept, in the direction in which k rises, transformed: x = 0 first. The centre of
-/// k-space has no phase.
-fn transformed(transform: &rayspin_line_fft::Lines<f64>, readout: &Readout<'_>, coil: usize) -> Vec<C64> {
-    let n = readout.data.ncols();
-    let mut line = vec![C64::ZERO; n];
-    for sample in readout.kept.clone() {
-        let value = readout.data[[coil, sample]];
-        let index = if readout.reversed { n - 1 - sample } else { sample };
-        line[index] = C64::new(value.re.into(), value.im.into());
-    }
-    transform.inverse.iter().for_each(|inverse| inverse.process(&mut line));
-    let turn = |index: usize| C64::from_polar(1.0, -TAU * place(index, n) * readout.centre as f64 / n as f64);
-    line.iter_mut().enumerate().for_each(|(index, value)| *value *= turn(index));
-    line
 }

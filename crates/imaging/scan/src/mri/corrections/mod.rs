@@ -12,12 +12,15 @@
 mod centre;
 mod discard;
 mod echoes;
+mod entropy;
 mod epi_phase;
 mod oversampling;
+mod places;
 mod ramps;
 mod readouts;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod whitening;
 
 use std::sync::{Arc, OnceLock};
@@ -30,7 +33,7 @@ pub use rayspin_run::{About, Idle, Param, Parameters, Value};
 use crate::mri::raw::{Encoding, Flags, Label};
 pub use centre::{Centre, ReversedCentre};
 pub use discard::Discard;
-pub use epi_phase::{Epi, EpiPhase};
+pub use epi_phase::{Epi, EpiPhase, EpiReference};
 pub use oversampling::Oversampling;
 pub(crate) use oversampling::{grid_size, of_points, other_voxel_size};
 pub use ramps::{Ramp, RampSampling};
@@ -107,7 +110,7 @@ pub trait Correction: Parameters + CopyCorrection {
     }
 
     /// Bytes that it takes at most to correct readouts of an image, which take `readouts` bytes themselves.
-    fn bytes(&self, _heads: &ReadoutHeads, _readouts: u64) -> u64 {
+    fn bytes(&self, _heads: &ReadoutHeads, _encoding: &Encoding, _readouts: u64) -> u64 {
         0
     }
 
@@ -197,11 +200,11 @@ impl Corrections {
         self.iter().find_map(|one| one.get(name))
     }
 
-    /// Bytes that corrections take at most beside the readouts of an image, which take `readouts` bytes
-    /// themselves.
-    pub fn bytes(&self, heads: &ReadoutHeads, readouts: u64) -> u64 {
+    /// Bytes that corrections take at most beside the readouts of an image of this encoding, which take
+    /// `readouts` bytes themselves.
+    pub fn bytes(&self, heads: &ReadoutHeads, encoding: &Encoding, readouts: u64) -> u64 {
         // A readout is copied once.
-        self.iter().map(|one| one.bytes(heads, readouts)).max().unwrap_or(0)
+        self.iter().map(|one| one.bytes(heads, encoding, readouts)).max().unwrap_or(0)
     }
 
     pub(crate) fn scan(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {

@@ -3,14 +3,18 @@
 //!
 //! ```text
 //! A(t) = ∫₀ᵗ g,   t_s = delay + (s + ½) · dwell,   k_s = (A(t_s) − A(T/2)) / Δ,   Δ = (A(end) − A(start)) / n
-//! d ← D(u, k) [D(k, k) + λ² I]⁻¹ (d · e^{+i2π x₀ (k_s − κ_s)}),   D(u, k) = sinc(u − k),   u_j = j − n/2
+//! d ← D(u, k) [D(k, k) + λ² I]⁻¹ (d · e^{+i2π x₀ (k_s − κ_s)}),   D(u, k) = sinc(w (u − k)),   u_j = j − n/2
 //! ```
 //!
 //! g is the gradient over its full strength, T its duration, and n the samples of a readout. k counts cycles
-//! per encoded field of view. D is the covariance of the samples of an object that fills this field of view
-//! evenly, so the result is the best linear estimate of even samples, with noise of a variance λ². Discarded
-//! samples take no part. Even samples that the kept ones do not cover were not measured. Samples of a
-//! reversed readout have the same places in the order of time; j counts in the direction in which k rises.
+//! per encoded field of view. D is the covariance of the samples of an object that evenly fills a part w of
+//! this field of view, so the result is the best linear estimate of even samples, with noise of a variance
+//! λ². w = 1 / max Δk is the part that the samples resolve at the gradient's full strength, where the
+//! receiver's filter takes off the rest. Discarded samples take no part. Even samples that the kept ones do
+//! not cover were not measured. Samples of a reversed readout have the same places in the order of time; j
+//! counts in the direction in which k rises. Where a sequence tells the places k_s of each direction, these
+//! are taken. Places that are one apart need no D: the transform along the readout shifts such samples to
+//! whole numbers.
 //!
 //! The receiver's frequency puts the slice's centre x₀ (in encoded fields of view) into the middle of the
 //! image, as if the gradient were at full strength all the time: κ_s = (s − (n − 1)/2) · dwell / Δ. The
@@ -19,23 +23,17 @@
 //! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with
 //! nonequidistant k-space sampling*, Magn Reson Med 23:311, 1992.
 
+use rayon::prelude::*;
+use rayspin_core::{C32, Error, Result};
+use rayspin_run::{About, Param, choices, params};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::f64::consts::{FRAC_PI_2, PI, TAU};
-use std::ops::Range;
 
-use ndarray::Array2;
-use rayon::prelude::*;
-use rayspin_core::cholesky::{cholesky, solve};
-use rayspin_core::{C32, C64, Error, Result};
-use rayspin_run::{About, Param, choices, params};
-
+use super::places::{Evens, Places};
+use super::turn::Turn;
 use super::{Correction, GROUP, Known, Readout, ReadoutHeads, Readouts};
-use crate::mri::raw::{Encoding, Flags, RampShape, Ramps, is_known, note};
+use crate::mri::raw::{Encoding, Flags, is_known, note};
 
-/// The variance of noise that is reckoned with, as a part of the samples' own. Over objects that fill the
-/// image, errors are smallest from 1e-4 to 1e-3.
-const NOISE: f64 = 1e-3;
 /// Distance from the centre, in fields of view, from which on a note tells of the receiver's phase.
 const OFF_CENTRE: f64 = 0.02;
 /// Samples of a readout at most: the matrix of all pairs of them is factored.
@@ -56,7 +54,7 @@ params! {
     pub struct Ramp {
         /// What becomes of them.
         ramp_sampling: RampSampling = RampSampling::Regrid => Param::new(GROUP, "What becomes of samples that were taken while the readout gradient ramped")
-            .details("The header tells the ramps.").rare(),
+            .details("The header tells the ramps, or the sequence tells the places of samples.").rare(),
     }
 }
 
@@ -71,43 +69,58 @@ impl Correction for Ramp {
     fn idle(&self, scan: &Known<'_>) -> Option<String> {
         if self.ramp_sampling == RampSampling::None {
             Some("samples on ramps stay as they are (`--ramp-sampling none`)".into())
-        } else if scan.encoding.ramps.is_none() {
+        } else if scan.encoding.ramps.is_none() && scan.encoding.places.is_none() {
             Some("the header states no samples on ramps of a gradient".into())
         } else {
             None
         }
     }
 
-    fn bytes(&self, heads: &ReadoutHeads, readouts: u64) -> u64 {
-        // Readouts are copied. Heads do not tell of ramps, which go with trains of two directions.
-        let copied = self.ramp_sampling == RampSampling::Regrid && heads.has(Flags::REVERSE);
-        if copied { readouts } else { 0 }
+    fn bytes(&self, _heads: &ReadoutHeads, encoding: &Encoding, readouts: u64) -> u64 {
+        // Readouts are copied.
+        let stated = encoding.ramps.is_some() || encoding.places.is_some();
+        if self.ramp_sampling == RampSampling::Regrid && stated { readouts } else { 0 }
     }
 
     fn readouts(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) -> Result<()> {
-        let Some(ramps) = readouts.encoding.ramps.filter(|_| self.ramp_sampling == RampSampling::Regrid)
-        else {
-            return Ok(());
-        };
         let Readouts { encoding, each, references, .. } = readouts;
-        say_even(each, &ramps, notes);
-        let on_ramps = |readout: &Readout<'_>| stands(readout, &ramps) == Stands::OnRamps;
+        let samples = match (&encoding.places, &encoding.ramps) {
+            _ if self.ramp_sampling == RampSampling::None => return Ok(()),
+            (None, None) => return Ok(()),
+            (Some(places), _) => places.forward.len(),
+            (None, Some(ramps)) => ramps.samples,
+        };
+        say_even(each, samples, notes);
+        let on_ramps = |readout: &Readout<'_>| stands(readout, samples) == Stands::OnRamps;
         let mut sampled: Vec<&mut Readout<'_>> =
             each.iter_mut().chain(references).filter(|readout| on_ramps(readout)).collect();
         if sampled.is_empty() {
             return Ok(());
         }
-        if ramps.samples > MOST {
-            let expected = format!("at most {MOST} (`--ramp-sampling none` takes them as even)");
-            return Err(Error::value("samples of a readout on ramps", expected, ramps.samples));
-        }
-        let Some(places) = Places::of(&ramps) else {
+        let places = match (&encoding.places, &encoding.ramps) {
+            (Some(places), _) => Places::stated(places),
+            (None, ramps) => ramps.as_ref().and_then(Places::of),
+        };
+        let Some(places) = places else {
             note(
                 notes,
                 "the header's ramps of the readout gradient cannot be, and samples are taken as even",
             );
             return Ok(());
         };
+        if let Some(offsets) = places.offsets() {
+            let turns = offsets.map(|(centre, offset)| (centre, Turn::new(samples, 0.0, -offset)));
+            sampled.par_iter_mut().for_each(|readout| {
+                let (centre, turn) = &turns[usize::from(readout.reversed)];
+                turn.apply(readout);
+                readout.centre = *centre;
+            });
+            return Ok(());
+        }
+        if samples > MOST {
+            let expected = format!("at most {MOST} (`--ramp-sampling none` takes them as even)");
+            return Err(Error::value("samples of a readout on ramps", expected, samples));
+        }
         let mut evens: BTreeMap<(usize, usize, bool), Evens> = BTreeMap::new();
         let mut turns: BTreeMap<u64, Vec<C32>> = BTreeMap::new();
         for readout in &sampled {
@@ -126,7 +139,7 @@ impl Correction for Ramp {
         let text = "samples on the ramps of the readout gradient are interpolated to even places (`--ramp-sampling none` leaves them)";
         note(notes, text);
         let farthest = turns.keys().map(|off| f64::from_bits(*off).abs()).fold(0.0, f64::max);
-        if farthest > OFF_CENTRE {
+        if farthest > OFF_CENTRE && places.receiver.is_some() {
             let distance = farthest * encoding.encoded.fov_mm[0];
             let text = format!(
                 "slices lie up to {distance:.0} mm off the centre along the readout: the phase that the receiver's frequency adds on ramps is taken off, with the sign that the header's directions give"
@@ -149,12 +162,12 @@ enum Stands {
     Trajectory,
 }
 
-fn stands(readout: &Readout<'_>, ramps: &Ramps) -> Stands {
+fn stands(readout: &Readout<'_>, samples: usize) -> Stands {
     if readout.trajectory.is_some() {
         Stands::Trajectory
     } else if readout.flags.contains(Flags::EVENLY_SAMPLED) {
         Stands::MarkedEven
-    } else if readout.data.ncols() != ramps.samples {
+    } else if readout.data.ncols() != samples {
         Stands::OtherSamples
     } else {
         Stands::OnRamps
@@ -162,15 +175,14 @@ fn stands(readout: &Readout<'_>, ramps: &Ramps) -> Stands {
 }
 
 /// Says which readouts of an image are taken as even though the header states ramps.
-fn say_even(readouts: &[Readout<'_>], ramps: &Ramps, notes: &mut Vec<String>) {
-    let count = |wanted| readouts.iter().filter(|readout| stands(readout, ramps) == wanted).count();
+fn say_even(readouts: &[Readout<'_>], samples: usize, notes: &mut Vec<String>) {
+    let count = |wanted| readouts.iter().filter(|readout| stands(readout, samples) == wanted).count();
     let (other, marked) = (count(Stands::OtherSamples), count(Stands::MarkedEven));
     if other > 0 {
         note(
             notes,
             format!(
-                "the header's ramps of the readout gradient are for {} samples: {other} readouts of another number are taken as even",
-                ramps.samples
+                "the header's ramps of the readout gradient are for {samples} samples: {other} readouts of another number are taken as even"
             ),
         );
     }
@@ -206,116 +218,21 @@ fn apply(readout: &mut Readout<'_>, evens: &Evens, turns: &[C32]) {
     readout.kept = evens.measured.clone();
 }
 
-/// How even samples are made of those that are kept.
-struct Evens {
-    /// `[even, kept sample]`.
-    weights: Array2<f32>,
-    /// The even samples that the kept ones cover.
-    measured: Range<usize>,
-}
-
-/// Where samples lie in k-space.
-struct Places {
-    /// In cycles per encoded field of view, in the order of time.
-    k: Vec<f64>,
-    /// Where the receiver's frequency has them.
-    receiver: Vec<f64>,
-}
-
-impl Places {
-    /// None of times that cannot be.
-    fn of(ramps: &Ramps) -> Option<Self> {
-        let Ramps { up_us: up, flat_us: flat, down_us: down, delay_us: start, sampling_us: length, .. } =
-            *ramps;
-        let n = ramps.samples;
-        let times = [up, flat, down, start, length];
-        let whole = up + flat + down;
-        // Delays of the receiver may put the ends a little beyond the gradient.
-        let slack = 0.05 * whole;
-        let fit = times.iter().all(|time| time.is_finite() && *time >= 0.0)
-            && length > 0.0
-            && n > 1
-            && start + length <= whole + slack;
-        if !fit {
-            return None;
-        }
-        let area = |time: f64| area(ramps, time);
-        let step = (area(start + length) - area(start)) / n as f64;
-        if !(step > 0.0 && step.is_finite()) {
-            return None;
-        }
-        let (dwell, middle) = (length / n as f64, area(whole / 2.0));
-        let k = (0..n).map(|s| (area(start + (s as f64 + 0.5) * dwell) - middle) / step).collect();
-        let receiver = (0..n).map(|s| (s as f64 - (n - 1) as f64 / 2.0) * dwell / step).collect();
-        Some(Self { k, receiver })
-    }
-
-    /// Even samples of a readout whose samples `kept` carry signal. The middle sample of n, n/2 in the
-    /// direction in which k rises, lies at the centre of k-space.
-    ///
-    /// Errors: places that coincide so that no weights are found.
-    fn evens(&self, kept: Range<usize>, reversed: bool) -> Result<Evens> {
-        let n = self.k.len();
-        let middle = if reversed { n - 1 - n / 2 } else { n / 2 };
-        let place = |even: usize| even as f64 - middle as f64;
-        let k = self.k.get(kept).unwrap_or_default();
-        let covariance = Array2::from_shape_fn((k.len(), k.len()), |(a, b)| {
-            C64::from(sinc(k[a] - k[b]) + if a == b { NOISE } else { 0.0 })
-        });
-        let factor = cholesky("samples on ramps", covariance.view())?;
-        let rows: Vec<Vec<f32>> = (0..n)
-            .into_par_iter()
-            .map(|even| {
-                let mut row: Vec<C64> = k.iter().map(|k| C64::from(sinc(place(even) - k))).collect();
-                solve(factor.view(), &mut row);
-                row.iter().map(|weight| weight.re as f32).collect()
-            })
-            .collect();
-        let weights = Array2::from_shape_vec((n, k.len()), rows.concat())
-            .map_err(|error| Error::value("samples on ramps", "a matrix of weights", error))?;
-        let [first, last] = [k.first(), k.last()].map(|end| end.copied().unwrap_or_default());
-        let covered = |even: &usize| place(*even) >= first - 0.5 && place(*even) <= last + 0.5;
-        let start = (0..n).find(covered).unwrap_or(n);
-        let end = (0..n).rfind(covered).map_or(start, |even| even + 1);
-        Ok(Evens { weights, measured: start..end })
-    }
-
-    /// What samples of a forward readout are multiplied by where the slice lies `off` fields of view off the
-    /// centre.
-    fn turns(&self, off: f64) -> Vec<C32> {
-        let phase = |(k, receiver): (&f64, &f64)| (TAU * off * (k - receiver)).rem_euclid(TAU) as f32;
-        self.k.iter().zip(&self.receiver).map(phase).map(|phase| C32::from_polar(1.0, phase)).collect()
-    }
-}
-
-/// The area of the gradient until a time, in µs of full strength.
-fn area(ramps: &Ramps, time: f64) -> f64 {
-    let Ramps { shape, up_us: up, flat_us: flat, down_us: down, .. } = *ramps;
-    // From the start of a rise that takes `length`.
-    let rise = |time: f64, length: f64| match shape {
-        _ if length == 0.0 => 0.0,
-        RampShape::Trapezoid => 0.5 * time * time / length,
-        RampShape::Sinusoid => length / FRAC_PI_2 * (1.0 - (FRAC_PI_2 * time / length).cos()),
-    };
-    let on_rise = rise(time.clamp(0.0, up), up);
-    let on_top = (time - up).clamp(0.0, flat);
-    let left = down - (time - up - flat).clamp(0.0, down);
-    on_rise + on_top + rise(down, down) - rise(left, down)
-}
-
-fn sinc(x: f64) -> f64 {
-    if x.abs() < 1e-9 { 1.0 } else { (PI * x).sin() / (PI * x) }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use std::f64::consts::{FRAC_PI_2, TAU};
+
+    use ndarray::Array2;
+    use rayspin_core::C64;
+
+    use super::super::places::area;
     use super::super::{Corrections, Value};
     use super::*;
     use crate::mri::{
-        Acquisition, Counters, EncodedSpace, FrameOptions, Label, Limits, Samples, Scan, ScanHeader,
-        TrajectoryKind,
+        Acquisition, Counters, EncodedSpace, FrameOptions, Label, Limits, RampShape, Ramps, ReadoutPlaces,
+        Samples, Scan, ScanHeader, TrajectoryKind,
     };
 
     /// Readouts of 160 samples. On each side, 56 of them lie on a ramp.
@@ -354,7 +271,8 @@ mod tests {
         };
         for shape in [RampShape::Trapezoid, RampShape::Sinusoid] {
             let places = Places::of(&ramps(shape)).unwrap();
-            let (n, measured) = (places.k.len(), places.k.iter().map(|k| signal(*k)).collect::<Vec<C64>>());
+            let (n, measured) =
+                (places.k[0].len(), places.k[0].iter().map(|k| signal(*k)).collect::<Vec<C64>>());
             for (kept, reversed) in [(0..n, false), (0..n, true), (9..n - 4, false)] {
                 let middle = if reversed { n / 2 - 1 } else { n / 2 };
                 let evens = places.evens(kept.clone(), reversed).unwrap();
@@ -387,8 +305,8 @@ mod tests {
     fn the_centre_is_the_middle_sample_of_any_window() {
         let window = Ramps { delay_us: 200.0, sampling_us: 328.0, ..ramps(RampShape::Trapezoid) };
         let places = Places::of(&window).unwrap();
-        let n = places.k.len();
-        let echo: Vec<C64> = places.k.iter().map(|k| C64::from((-(0.05 * k).powi(2)).exp())).collect();
+        let n = places.k[0].len();
+        let echo: Vec<C64> = places.k[0].iter().map(|k| C64::from((-(0.05 * k).powi(2)).exp())).collect();
         let evens = places.evens(0..n, false).unwrap();
         let at = |even: usize| -> f64 {
             evens.weights.row(even).iter().zip(&echo).map(|(w, d)| d.re * f64::from(*w)).sum()
@@ -405,14 +323,14 @@ mod tests {
         let (n, off) = (160, 0.03);
         let places = Places::of(&self::ramps(RampShape::Trapezoid)).unwrap();
         let even = |s: usize, reversed: bool| s as f64 - if reversed { n - 1 - n / 2 } else { n / 2 } as f64;
-        let on_ramps = ramps.is_some();
+        let (on_ramps, receiver) = (ramps.is_some(), places.receiver.as_ref().unwrap());
         let signal = |k: f64| C64::from_polar((-(0.05 * k).powi(2)).exp(), 0.3 * k);
         let line = |line: u16| {
             let reversed = line % 2 == 1;
             let direction = if reversed { -1.0 } else { 1.0 };
             let samples = (0..n).map(|s| {
-                let k = direction * if on_ramps { places.k[s] } else { even(s, reversed) };
-                let receiver = if on_ramps { direction * places.receiver[s] } else { k };
+                let k = direction * if on_ramps { places.k[0][s] } else { even(s, reversed) };
+                let receiver = if on_ramps { direction * receiver[s] } else { k };
                 let value =
                     signal(k) * C64::from_polar(1.0 / f64::from(1 + line), TAU * off * (receiver - k));
                 C32::new(value.re as f32, value.im as f32)
@@ -440,8 +358,19 @@ mod tests {
         let step_1 = Some(Limits { minimum: 0, maximum: lines - 1, centre: lines / 2 });
         let trajectory = TrajectoryKind::Epi;
         let (step_2, slice, repetition, acceleration) = (None, None, None, None);
-        let encoding =
-            Encoding { encoded, recon, trajectory, step_1, step_2, slice, repetition, acceleration, ramps };
+        let places = None;
+        let encoding = Encoding {
+            encoded,
+            recon,
+            trajectory,
+            step_1,
+            step_2,
+            slice,
+            repetition,
+            acceleration,
+            ramps,
+            places,
+        };
         let header = ScanHeader { encodings: vec![encoding], ..ScanHeader::default() };
         Scan { header, acquisitions: (0..LINES).map(line).collect(), notes: Vec::new() }
     }
@@ -501,10 +430,43 @@ mod tests {
         let places = Places::of(&ramps(RampShape::Trapezoid)).unwrap();
         // A point at the slice's centre has no phase but what the receiver took too much of.
         let off = 0.07;
-        for ((k, receiver), turn) in places.k.iter().zip(&places.receiver).zip(places.turns(off)) {
+        for ((k, receiver), turn) in
+            places.k[0].iter().zip(places.receiver.as_ref().unwrap()).zip(places.turns(off))
+        {
             let measured = C64::from_polar(1.0, -TAU * off * k + TAU * off * receiver);
             let turn = C64::new(turn.re.into(), turn.im.into());
             assert!((measured * turn - 1.0).norm() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn stated_places_are_even_or_not_or_cannot_be() {
+        let stated = |forward: &[f64], reversed: &[f64]| {
+            Places::stated(&ReadoutPlaces { forward: forward.into(), reversed: reversed.into() })
+        };
+        let offsets = |forward: &[f64], reversed: &[f64]| stated(forward, reversed).unwrap().offsets();
+        let near = |found: Option<[(usize, f64); 2]>, wanted: [(usize, f64); 2]| {
+            let found = found.unwrap();
+            found.iter().zip(wanted).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-9)
+        };
+        // Halves, a mirrored readout; and another one, whose samples lie between.
+        let halves = [-1.5, -0.5, 0.5, 1.5];
+        assert!(near(offsets(&halves, &[1.5, 0.5, -0.5, -1.5]), [(2, 0.5), (2, 0.5)]));
+        assert!(near(offsets(&halves, &[1.2, 0.2, -0.8, -1.8]), [(2, 0.5), (2, 0.2)]));
+        // An echo beside the middle.
+        assert!(near(offsets(&[-1.0, 0.0, 1.0, 2.0], &[2.0, 1.0, 0.0, -1.0]), [(1, 0.0), (1, 0.0)]));
+        assert_eq!(offsets(&[-1.5, -0.5, 0.4, 1.5], &[1.5, 0.5, -0.5, -1.5]), None);
+        assert_eq!(offsets(&[3.0, 4.0, 5.0], &[5.0, 4.0, 3.0]), None);
+        for (forward, reversed) in [
+            (&[0.0, 1.0, 1.0][..], &[2.0, 1.0, 0.0][..]),
+            (&[0.0, 1.0, 2.0], &[0.0, 1.0, 2.0]),
+            (&[0.0, 1.0, f64::NAN], &[2.0, 1.0, 0.0]),
+            (&[0.0, 1.0, f64::INFINITY], &[2.0, 1.0, 0.0]),
+            (&[0.0, 1.0], &[2.0, 1.0, 0.0]),
+            (&[0.0], &[0.0]),
+            (&[], &[]),
+        ] {
+            assert!(stated(forward, reversed).is_none(), "{forward:?} {reversed:?}");
         }
     }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use rayspin_core::TrajectoryUnits;
 
 /// What the file says of the experiment, as far as reconstruction needs it.
@@ -44,6 +46,19 @@ pub struct Encoding {
     pub acceleration: Option<[usize; 2]>,
     /// How the readout gradient rises and falls while samples are taken, when stated.
     pub ramps: Option<Ramps>,
+    /// Where the samples of readouts lie along them, when that is known and they are not at whole numbers.
+    /// The ramps do not count then.
+    pub places: Option<ReadoutPlaces>,
+}
+
+/// Where the samples of straight readouts lie along them: k_s in cycles per encoded field of view, in the
+/// order of time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadoutPlaces {
+    /// Of readouts along which k rises.
+    pub forward: Arc<[f64]>,
+    /// Of reversed readouts, along which k falls.
+    pub reversed: Arc<[f64]>,
 }
 
 /// A readout gradient that is on while it rises and falls, as in echo-planar imaging. Times count from the

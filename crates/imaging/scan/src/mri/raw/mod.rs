@@ -5,7 +5,9 @@ mod header;
 mod label;
 
 pub use acquisition::{Acquisition, Counters, Flags};
-pub use header::{EncodedSpace, Encoding, Limits, RampShape, Ramps, ScanHeader, TrajectoryKind};
+pub use header::{
+    EncodedSpace, Encoding, Limits, RampShape, Ramps, ReadoutPlaces, ScanHeader, TrajectoryKind,
+};
 pub use label::{Label, LabelCounter, TIMES, VOLUME_COUNTERS, grid_of, in_time, varying};
 use rayspin_core::TrajectoryUnits;
 

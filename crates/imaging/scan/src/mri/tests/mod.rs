@@ -21,6 +21,7 @@ fn encoding(encoded: [usize; 3], recon: [usize; 3]) -> Encoding {
         repetition: None,
         acceleration: None,
         ramps: None,
+        places: None,
     }
 }
 
