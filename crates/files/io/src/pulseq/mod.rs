@@ -8,10 +8,14 @@
 //! delay. Before version 1.5 files do not state the use of a pulse: a flip angle up to 90° excites, a larger
 //! one refocuses. Inversion and saturation come before an excitation, so that they do not count.
 //!
+//! Readouts that are lines along x, whole cycles per field of view apart, make a Cartesian or echo-planar
+//! scan. All others lie along a trajectory.
+//!
 //! K. J. Layton et al., *Pulseq: a rapid and hardware-independent pulse sequence prototyping framework*, Magn
 //! Reson Med 77:1544, 2017; the format's specification (pulseq.github.io).
 
 mod kspace;
+mod lines;
 mod parse;
 mod shape;
 #[cfg(test)]
@@ -19,13 +23,14 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use ndarray::Array2;
+use ndarray::{ArcArray2, Array2, s};
 use rayspin_core::{Monitor, TrajectoryUnits};
 use rayspin_scan::mri::{
     Acquisition, AcquisitionHead, EncodedSpace, Flags, MAX_MATRIX, Scan, ScanHeader, SlicePlaces,
     TrajectoryKind,
 };
 
+use self::lines::{Line, Lines};
 use crate::scan_reader::{Contents, ScanReader};
 use crate::{Error, Result, read_text};
 
@@ -58,6 +63,7 @@ pub struct Sequence {
     path: PathBuf,
     readouts: Vec<Array2<f64>>,
     fov_mm: Option<[f64; 3]>,
+    on_lines: bool,
 }
 
 impl Sequence {
@@ -78,7 +84,12 @@ impl Sequence {
         if readouts.is_empty() {
             return Err(Error::field(path, "ADC events", "at least one", 0));
         }
-        Ok(Self { path: path.to_owned(), readouts, fov_mm })
+        Ok(Self { path: path.to_owned(), readouts, fov_mm, on_lines: true })
+    }
+
+    /// The sequence whose readouts lie along trajectories, also where they are the lines of a grid.
+    pub fn along_trajectories(self) -> Self {
+        Self { on_lines: false, ..self }
     }
 
     /// The places of the samples of each ADC event that is played, in order: `[sample, axis]`, cycles/m.
@@ -91,10 +102,11 @@ impl Sequence {
         self.fov_mm
     }
 
-    /// The trajectory of each of a scan's acquisitions, by what each is for and its samples; none of noise.
+    /// Where each of a scan's acquisitions lies, by what each is for and its samples; noise lies nowhere. The
+    /// header is the scan's.
     ///
     /// Errors: other numbers of readouts or samples than the sequence has.
-    fn trajectories(&self, heads: &[(Flags, usize)]) -> Result<Vec<Option<Array2<f32>>>> {
+    fn placement(&self, header: &ScanHeader, heads: &[(Flags, usize)]) -> Result<Placement> {
         let played = || heads.iter().filter(|(flags, _)| !flags.contains(Flags::NOISE));
         let count = played().count();
         if count != self.readouts.len() {
@@ -112,13 +124,59 @@ impl Sequence {
                 ));
             }
         }
-        let dims = if self.is_flat() { 2 } else { 3 };
-        let mut own = self.readouts.iter();
-        let mut of = |flags: Flags| {
-            let places = if flags.contains(Flags::NOISE) { None } else { own.next() };
-            places.map(|places| places.slice(ndarray::s![.., ..dims]).mapv(|k| k as f32))
+        let mut header = self.header(header);
+        let flags: Vec<Flags> = played().map(|(flags, _)| *flags).collect();
+        let lines = self.lines(&header, &flags);
+        let notes = self.said(&header, lines.as_ref());
+        let places: Vec<Place> = match &lines {
+            Ok(lines) => {
+                header.trajectory_units = None;
+                header.encodings.iter_mut().for_each(|encoding| lines.describe(encoding));
+                lines.each.iter().map(|line| Place::of(lines, line)).collect()
+            }
+            Err(_) => {
+                let dims = if self.is_flat() { 2 } else { 3 };
+                let along = |places: &Array2<f64>| places.slice(s![.., ..dims]).mapv(|k| k as f32);
+                self.readouts.iter().map(|places| Place::Along(along(places).into_shared())).collect()
+            }
         };
-        Ok(heads.iter().map(|(flags, _)| of(*flags)).collect())
+        let mut places = places.into_iter();
+        let mut of = |flags: Flags| match flags.contains(Flags::NOISE) {
+            true => Place::Nowhere,
+            false => places.next().unwrap_or(Place::Nowhere),
+        };
+        let places = heads.iter().map(|(flags, _)| of(*flags)).collect();
+        Ok(Placement { header, places, notes })
+    }
+
+    /// The lines of a grid that the readouts are. Errors: why they are none, in words.
+    fn lines(&self, header: &ScanHeader, flags: &[Flags]) -> std::result::Result<Lines, &'static str> {
+        if !self.on_lines {
+            return Err("the method takes samples along one");
+        }
+        let Some(first) = header.encodings.first() else { return Err("the header has no encoding") };
+        if header.encodings.iter().any(|encoding| encoding.recon != first.recon) {
+            return Err("the header has several fields of view");
+        }
+        Lines::of(&self.readouts, flags, &first.recon)
+    }
+
+    /// Says what was understood.
+    fn said(&self, header: &ScanHeader, lines: std::result::Result<&Lines, &&'static str>) -> Vec<String> {
+        let Some(encoding) = header.encodings.first() else { return Vec::new() };
+        let [x, y, z] = encoding.recon.matrix;
+        let size = if z == 1 { format!("{x} × {y}") } else { format!("{x} × {y} × {z}") };
+        let file = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let how = match lines {
+            Ok(lines) => match lines.each.iter().filter(|line| line.reversed).count() {
+                0 => format!("{} lines of a grid", lines.each.len()),
+                reversed => format!("{} lines of a grid, {reversed} of them run backwards", lines.each.len()),
+            },
+            Err(why) => format!("along a trajectory, as {why}"),
+        };
+        vec![format!(
+            "samples lie where {file} has them ({how}): they fill a matrix of {size} (`--matrix` sets another)"
+        )]
     }
 
     /// Whether no sample lies above or below the plane z = 0: k is then smaller than a thousandth of its
@@ -158,13 +216,14 @@ impl Sequence {
 
     /// A header of a scan that this sequence made: samples along trajectories in cycles/m, the sequence's
     /// field of view, and the matrix that its extent in k-space fills.
-    fn header(&self, header: &ScanHeader, notes: &mut Vec<String>) -> ScanHeader {
+    fn header(&self, header: &ScanHeader) -> ScanHeader {
         let mut header = header.clone();
         header.trajectory_units = Some(TrajectoryUnits::CyclesPerMetre);
         let axes = if self.is_flat() { 2 } else { 3 };
         for encoding in &mut header.encodings {
             encoding.trajectory = TrajectoryKind::Other;
-            (encoding.step_1, encoding.step_2, encoding.ramps) = (None, None, None);
+            (encoding.step_1, encoding.step_2) = (None, None);
+            (encoding.ramps, encoding.places) = (None, None);
             let mut fov_mm = encoding.recon.fov_mm;
             if let Some(own) = self.fov_mm {
                 fov_mm[..axes].copy_from_slice(&own[..axes]);
@@ -179,14 +238,6 @@ impl Sequence {
             let space = EncodedSpace { matrix, fov_mm };
             (encoding.encoded, encoding.recon) = (space, space);
         }
-        if let Some(encoding) = header.encodings.first() {
-            let [x, y, z] = encoding.recon.matrix;
-            let size = if axes == 2 { format!("{x} × {y}") } else { format!("{x} × {y} × {z}") };
-            notes.push(format!(
-                "samples lie where {} has them: they fill a matrix of {size} (`--matrix` sets another)",
-                self.path.file_name().unwrap_or_default().to_string_lossy()
-            ));
-        }
         header
     }
 
@@ -196,11 +247,7 @@ impl Sequence {
     pub fn place(&self, scan: &mut Scan) -> Result<()> {
         let heads: Vec<(Flags, usize)> =
             scan.acquisitions.iter().map(|readout| (readout.flags, readout.data.ncols())).collect();
-        let trajectories = self.trajectories(&heads)?;
-        for (readout, trajectory) in scan.acquisitions.iter_mut().zip(trajectories) {
-            put(readout, trajectory);
-        }
-        scan.header = self.header(&scan.header, &mut scan.notes);
+        self.placement(&scan.header, &heads)?.put_all(scan);
         Ok(())
     }
 
@@ -210,30 +257,98 @@ impl Sequence {
     pub fn place_reader(&self, reader: Box<dyn ScanReader>) -> Result<Box<dyn ScanReader>> {
         let heads = reader.heads();
         let of = |head: &AcquisitionHead| (head.flags, head.samples);
-        let trajectories = self.trajectories(&heads.iter().map(of).collect::<Vec<_>>())?;
-        let mut notes = Vec::new();
-        let header = self.header(reader.header(), &mut notes);
-        Ok(Box::new(Placed { reader, header, trajectories, notes }))
+        let heads: Vec<(Flags, usize)> = heads.iter().map(of).collect();
+        let placement = self.placement(reader.header(), &heads)?;
+        Ok(Box::new(Placed { reader, placement }))
     }
 }
 
-fn put(readout: &mut Acquisition, trajectory: Option<Array2<f32>>) {
-    readout.trajectory = trajectory.map(ndarray::Array2::into_shared);
-    // Places along a trajectory rise and fall as they do.
-    readout.flags = readout.flags.without(Flags::REVERSE);
+/// Where the acquisitions of a scan lie, and what its header says of that.
+struct Placement {
+    header: ScanHeader,
+    places: Vec<Place>,
+    notes: Vec<String>,
 }
 
-/// A scan whose trajectories come from a sequence.
+impl Placement {
+    fn put_all(self, scan: &mut Scan) {
+        for (readout, place) in scan.acquisitions.iter_mut().zip(&self.places) {
+            place.put(readout);
+        }
+        scan.header = self.header;
+        scan.notes.extend(self.notes);
+    }
+}
+
+/// Where an acquisition lies.
+enum Place {
+    /// It measures noise.
+    Nowhere,
+    /// Along a trajectory `[sample, axis]`, cycles/m.
+    Along(ArcArray2<f32>),
+    /// On a line of a grid.
+    Line { steps: [u16; 2], centre: usize, reversed: bool },
+}
+
+impl Place {
+    fn of(lines: &Lines, line: &Line) -> Self {
+        Self::Line { steps: lines.counters(line), centre: lines.centre, reversed: line.reversed }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Along(points) => 4 * points.len() as u64,
+            Self::Nowhere | Self::Line { .. } => 0,
+        }
+    }
+
+    /// The flags of an acquisition here. Places along a trajectory rise and fall as they do.
+    fn flags(&self, flags: Flags) -> Flags {
+        let flags = flags.without(Flags::REVERSE);
+        match self {
+            Self::Line { reversed: true, .. } => flags.without(Flags::EVENLY_SAMPLED).with(Flags::REVERSE),
+            Self::Line { reversed: false, .. } => flags.without(Flags::EVENLY_SAMPLED),
+            Self::Nowhere | Self::Along(_) => flags,
+        }
+    }
+
+    fn put(&self, readout: &mut Acquisition) {
+        readout.flags = self.flags(readout.flags);
+        readout.trajectory = match self {
+            Self::Along(points) => Some(points.clone()),
+            Self::Nowhere | Self::Line { .. } => None,
+        };
+        if let Self::Line { steps, centre, .. } = *self {
+            [readout.counters.step_1, readout.counters.step_2] = steps;
+            readout.centre_sample = centre;
+        }
+    }
+
+    /// The head of an acquisition here.
+    fn head(&self, head: AcquisitionHead) -> AcquisitionHead {
+        let mut head = AcquisitionHead {
+            trajectory: matches!(self, Self::Along(_)),
+            flags: self.flags(head.flags),
+            bytes: head.bytes + self.bytes(),
+            ..head
+        };
+        if let Self::Line { steps, centre, .. } = *self {
+            [head.counters.step_1, head.counters.step_2] = steps;
+            head.centre_sample = centre;
+        }
+        head
+    }
+}
+
+/// A scan whose places come from a sequence.
 struct Placed {
     reader: Box<dyn ScanReader>,
-    header: ScanHeader,
-    trajectories: Vec<Option<Array2<f32>>>,
-    notes: Vec<String>,
+    placement: Placement,
 }
 
 impl Placed {
     fn trajectory_bytes(&self) -> u64 {
-        self.trajectories.iter().flatten().map(|points| 4 * points.len() as u64).sum()
+        self.placement.places.iter().map(Place::bytes).sum()
     }
 }
 
@@ -243,32 +358,24 @@ impl ScanReader for Placed {
     }
 
     fn header(&self) -> &ScanHeader {
-        &self.header
+        &self.placement.header
     }
 
     fn contents(&self) -> Contents {
         let mut contents = self.reader.contents();
-        contents.header = self.header.clone();
+        contents.header = self.placement.header.clone();
         contents.memory_bytes += self.trajectory_bytes();
-        for head in self.heads() {
+        for (head, place) in self.heads().iter().zip(&self.placement.places) {
             if let Some(bytes) = head.label().and_then(|label| contents.images.get_mut(&label)) {
-                *bytes += 4 * 3 * head.samples as u64;
+                *bytes += place.bytes();
             }
         }
         contents
     }
 
     fn heads(&self) -> Vec<AcquisitionHead> {
-        let placed = |(head, points): (AcquisitionHead, &Option<Array2<f32>>)| match points {
-            Some(points) => AcquisitionHead {
-                trajectory: true,
-                flags: head.flags.without(Flags::REVERSE),
-                bytes: head.bytes + 4 * points.len() as u64,
-                ..head
-            },
-            None => head,
-        };
-        self.reader.heads().into_iter().zip(&self.trajectories).map(placed).collect()
+        let heads = self.reader.heads().into_iter().zip(&self.placement.places);
+        heads.map(|(head, place)| place.head(head)).collect()
     }
 
     fn slice_places(&self) -> SlicePlaces {
@@ -289,27 +396,23 @@ impl ScanReader for Placed {
         monitor: &Monitor<'_>,
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
-        let trajectories = &self.trajectories;
+        let places = &self.placement.places;
         self.reader.read(wanted, monitor, &mut |index, mut readout| {
-            put(&mut readout, trajectories.get(index).cloned().flatten());
+            places.get(index).into_iter().for_each(|place| place.put(&mut readout));
             take(index, readout);
         })
     }
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.reader.notes();
-        notes.extend(self.notes.clone());
+        notes.extend(self.placement.notes.clone());
         notes
     }
 
     fn into_scan(self: Box<Self>, monitor: &Monitor<'_>) -> Result<Scan> {
-        let Self { reader, header, trajectories, notes } = *self;
+        let Self { reader, placement } = *self;
         let mut scan = reader.into_scan(monitor)?;
-        for (readout, trajectory) in scan.acquisitions.iter_mut().zip(trajectories) {
-            put(readout, trajectory);
-        }
-        scan.header = header;
-        scan.notes.extend(notes);
+        placement.put_all(&mut scan);
         Ok(scan)
     }
 }

@@ -1,6 +1,10 @@
-use rayspin_scan::mri::{Counters, Flags};
+use std::f64::consts::TAU;
+
+use rayspin_core::{C32, C64};
+use rayspin_scan::mri::{Counters, Flags, FrameOptions, Label, Limits, Samples};
 
 use super::*;
+use crate::Identity;
 
 /// The shapes of the sequences below: a pulse of 100 samples, its phase of 0, a gradient of four samples on
 /// the raster, and the times and amplitudes of a trapezoid of one's own.
@@ -153,6 +157,7 @@ fn scan_of(samples: &[usize]) -> Scan {
         repetition: None,
         acceleration: None,
         ramps: None,
+        places: None,
     };
     let readout = |&samples: &usize| Acquisition {
         data: ndarray::ArcArray2::zeros((2, samples)),
@@ -195,7 +200,7 @@ fn readouts_of_a_scan_get_the_places_of_the_sequence() {
 fn the_matrix_holds_all_samples() {
     let of = |lines: &[f64]| {
         let readouts = lines.iter().map(|&k| Array2::from_elem((4, 3), k * 5.0)).collect();
-        Sequence { path: "a.seq".into(), readouts, fov_mm: None }.matrix_along(1, 200.0)
+        Sequence { path: "a.seq".into(), readouts, fov_mm: None, on_lines: true }.matrix_along(1, 200.0)
     };
     let lines = |first: i32, last: i32| (first..=last).map(f64::from).collect::<Vec<f64>>();
     for (first, last, matrix) in
@@ -205,7 +210,8 @@ fn the_matrix_holds_all_samples() {
     }
     let along = |samples: &[f64]| {
         let k = Array2::from_shape_fn((samples.len(), 3), |(i, _)| samples[i] * 5.0);
-        Sequence { path: "a.seq".into(), readouts: vec![k], fov_mm: None }.matrix_along(0, 200.0)
+        Sequence { path: "a.seq".into(), readouts: vec![k], fov_mm: None, on_lines: true }
+            .matrix_along(0, 200.0)
     };
     let even =
         |first: f64, step: f64, n: usize| (0..n).map(|i| first + step * i as f64).collect::<Vec<f64>>();
@@ -214,4 +220,172 @@ fn the_matrix_holds_all_samples() {
     assert_eq!(along(&even(-48.0, 0.5, 192)), 96);
     assert_eq!(along(&even(-47.9, 0.7, 138)), 96);
     assert_eq!(along(&even(-64.0, 1.0, 129)), 128); // a spiral's ends
+}
+
+/// Readouts of lines along x: of each its places along x and its line, in cycles per field of view of 200 mm.
+fn along_x(readouts: &[(Vec<f64>, [f64; 2])]) -> Sequence {
+    let readout = |(along, [y, z]): &(Vec<f64>, [f64; 2])| {
+        Array2::from_shape_fn((along.len(), 3), |(sample, axis)| [along[sample], *y, *z][axis] * 5.0)
+    };
+    let readouts = readouts.iter().map(readout).collect();
+    Sequence { path: "epi.seq".into(), readouts, fov_mm: Some([200.0; 3]), on_lines: true }
+}
+
+/// A train of lines from `first` on, of which every other one runs backwards.
+fn train(along: &[f64], first: i32, lines: i32) -> Vec<(Vec<f64>, [f64; 2])> {
+    let line = |index: i32| {
+        let mut own = along.to_vec();
+        if index % 2 == 1 {
+            own.reverse();
+        }
+        (own, [f64::from(first + index), 0.0])
+    };
+    (0..lines).map(line).collect()
+}
+
+fn even(first: f64, step: f64, n: usize) -> Vec<f64> {
+    (0..n).map(|index| first + step * index as f64).collect()
+}
+
+/// n places around 0 whose steps rise to `widest` and fall again, as on ramps.
+fn ramped(n: usize, widest: f64) -> Vec<f64> {
+    let step = |index: usize| {
+        let end = 1 + index.min(n - 2 - index);
+        widest * (end as f64 / (0.3 * n as f64)).min(1.0)
+    };
+    let mut places = vec![0.0];
+    (0..n - 1).for_each(|index| places.push(places[index] + step(index)));
+    let middle = places[n - 1] / 2.0;
+    places.iter().map(|k| k - middle).collect()
+}
+
+/// A smooth object that fills half of the field of view.
+fn object(kx: f64, ky: f64) -> C64 {
+    let size = (-(0.22 * kx).powi(2) - (0.2 * ky).powi(2)).exp();
+    C64::from_polar(size, 0.4 - TAU * (0.06 * kx - 0.11 * ky))
+}
+
+/// A scan whose samples are `signal` at the places of a sequence.
+fn measured(sequence: &Sequence, signal: fn(f64, f64) -> C64) -> Scan {
+    let mut scan = scan_of(&[4]);
+    let blank = Acquisition { flags: Flags::default(), ..scan.acquisitions[0].clone() };
+    scan.acquisitions = sequence
+        .readouts
+        .iter()
+        .map(|places| {
+            let value = |sample: usize| signal(places[[sample, 0]] / 5.0, places[[sample, 1]] / 5.0);
+            let data = Array2::from_shape_fn((1, places.nrows()), |(_, sample)| {
+                let value = value(sample);
+                C32::new(value.re as f32, value.im as f32)
+            });
+            Acquisition { data: data.into_shared(), centre_sample: 0, ..blank.clone() }
+        })
+        .collect();
+    scan
+}
+
+/// The grid of the first image, and notes.
+fn grid(scan: &Scan) -> (ndarray::ArrayD<C32>, Vec<String>) {
+    let mut notes = Vec::new();
+    let frames = scan.frames().unwrap();
+    let frame = frames.assemble(Label::default(), &FrameOptions::default(), &mut notes).unwrap();
+    let Samples::Cartesian { kspace, sampled } = frame.samples else { panic!("expected a grid") };
+    assert!(sampled.iter().all(|measured| *measured), "{notes:?}");
+    (kspace, notes)
+}
+
+#[test]
+fn lines_of_a_train_are_a_grid() {
+    for (along, first, matrix, limits) in [
+        (even(-32.0, 1.0, 64), -16, [64, 32], (0, 31)),
+        (even(-31.5, 1.0, 64), -15, [64, 32], (1, 32)),
+        // Twice as many samples as pixels.
+        (even(-31.75, 0.5, 127), -16, [128, 32], (0, 31)),
+        (ramped(90, 0.95), -16, [90, 32], (0, 31)),
+    ] {
+        let sequence = along_x(&train(&along, first, 32));
+        let mut scan = measured(&sequence, object);
+        sequence.place(&mut scan).unwrap();
+        let encoding = &scan.header.encodings[0];
+        let case = format!("{} samples from {}", along.len(), along[0]);
+        assert_eq!(encoding.trajectory, TrajectoryKind::Epi, "{case}");
+        assert_eq!(encoding.encoded.matrix, [matrix[0], matrix[1], 1], "{case}");
+        let (minimum, maximum) = limits;
+        assert_eq!(encoding.step_1, Some(Limits { minimum, maximum, centre: 16 }), "{case}");
+        assert_eq!(scan.header.trajectory_units, None);
+        assert!(scan.notes[0].contains("32 lines of a grid, 16 of them run backwards"), "{:?}", scan.notes);
+        for (index, readout) in scan.acquisitions.iter().enumerate() {
+            assert!(readout.trajectory.is_none());
+            assert_eq!(readout.flags.contains(Flags::REVERSE), index % 2 == 1, "{case}");
+        }
+        // ISMRMRD has no field for places between whole numbers.
+        let folder = tempfile::tempdir().unwrap();
+        let written = crate::ismrmrd::write(folder.path().join("a.h5"), &scan, Identity::default());
+        let refused = written.err().map(|error| error.to_string());
+        let said = refused.is_some_and(|error| error.contains("places of samples along readouts"));
+        assert_eq!(said, along[0] != -32.0, "{case}");
+        // A readout of 127 samples does not reach the last place.
+        if along.len() == 127 {
+            continue;
+        }
+        let (kspace, notes) = grid(&scan);
+        let scale = matrix[0] as f64 / encoding.recon.matrix[0] as f64;
+        let (mut off, mut energy) = (0.0, 0.0);
+        for (place, value) in kspace.indexed_iter() {
+            let [kx, ky] = [(place[2], matrix[0]), (place[1], 32)].map(|(i, n)| i as f64 - (n / 2) as f64);
+            let wanted = object(kx / scale, if first == -15 && ky == -16.0 { 16.0 } else { ky });
+            off += (C64::new(value.re.into(), value.im.into()) - wanted).norm_sqr();
+            energy += wanted.norm_sqr();
+        }
+        assert!(off < 1e-5 * energy, "{case}: {}", off / energy);
+        let ramps = notes.iter().any(|note| note.contains("interpolated to even places"));
+        assert_eq!(ramps, along.len() == 90, "{notes:?}");
+    }
+}
+
+#[test]
+fn a_method_may_take_lines_along_a_trajectory() {
+    let sequence = along_x(&train(&even(-31.5, 1.0, 64), -16, 32)).along_trajectories();
+    let mut scan = measured(&sequence, object);
+    sequence.place(&mut scan).unwrap();
+    assert!(scan.acquisitions.iter().all(|readout| readout.trajectory.is_some()));
+    assert!(scan.notes[0].contains("along a trajectory"), "{:?}", scan.notes);
+}
+
+#[test]
+fn readouts_that_are_no_lines_of_a_grid_lie_along_a_trajectory() {
+    let lines = |change: fn(&mut Vec<(Vec<f64>, [f64; 2])>)| {
+        let mut readouts = train(&even(-16.0, 1.0, 32), -16, 32);
+        change(&mut readouts);
+        let sequence = along_x(&readouts);
+        let mut scan = measured(&sequence, object);
+        sequence.place(&mut scan).unwrap();
+        (scan.acquisitions[0].trajectory.is_some(), scan.notes.join("; "))
+    };
+    assert!(!lines(|_| ()).0);
+    for (said, change) in [
+        ("not whole cycles", (|all| all[3].1[0] += 0.3) as fn(&mut Vec<(Vec<f64>, [f64; 2])>)),
+        ("several places along x", |all| all[3].0.iter_mut().for_each(|k| *k += 0.2)),
+        ("several numbers of samples", |all| all[3].0.truncate(20)),
+        ("more than a cycle", |all| all.iter_mut().for_each(|one| one.0.iter_mut().for_each(|k| *k *= 1.5))),
+        ("does not rise or fall", |all| all.iter_mut().for_each(|one| one.0.swap(3, 4))),
+        ("does not rise or fall", |all| all.iter_mut().for_each(|one| one.0.fill(0.0))),
+        ("centre of k-space", |all| all.iter_mut().for_each(|one| one.0.iter_mut().for_each(|k| *k += 60.0))),
+        ("not all numbers", |all| all[0].0.fill(f64::NAN)),
+        ("not all numbers", |all| all[5].1[0] = f64::INFINITY),
+    ] {
+        let (along, notes) = lines(change);
+        assert!(along && notes.contains(said), "{said}: {notes}");
+    }
+    // Spokes.
+    let spoke = |angle: f64| {
+        let turn = [angle.cos(), angle.sin(), 0.0];
+        Array2::from_shape_fn((32, 3), |(sample, axis)| (sample as f64 - 16.0) * turn[axis] * 5.0)
+    };
+    let readouts = (0..8).map(|index| spoke(0.2 * f64::from(index))).collect();
+    let sequence = Sequence { path: "a.seq".into(), readouts, fov_mm: Some([200.0; 3]), on_lines: true };
+    let mut scan = measured(&sequence, object);
+    sequence.place(&mut scan).unwrap();
+    assert!(scan.acquisitions.iter().all(|readout| readout.trajectory.is_some()));
+    assert!(scan.notes[0].contains("no lines along x"), "{:?}", scan.notes);
 }

@@ -1,13 +1,15 @@
 //! Real files of Siemens' scanners, which are no part of the project.
 
+use std::f64::consts::TAU;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rayspin_core::Monitor;
+use rayspin_core::{C32, C64, Monitor};
 use rayspin_io::pulseq::Sequence;
 use rayspin_io::{ScanFile, ScanOptions, detect, open_scan, read_scan};
-use rayspin_scan::mri::{Flags, Scan, TrajectoryKind};
+use rayspin_scan::mri::corrections::{Corrections, Value};
+use rayspin_scan::mri::{Flags, FrameOptions, Label, Samples, Scan, TrajectoryKind};
 
 use crate::real_data::real_data;
 use crate::support::{folder, python};
@@ -207,7 +209,13 @@ fn sequences_of_real_scans_lie_where_pypulseq_has_them() {
         // The scan that it made has as many readouts and samples; another scan is refused.
         let reader = open_scan(&scan, &Monitor::silent()).unwrap();
         let placed = sequence.place_reader(reader).unwrap();
-        assert!(placed.heads().iter().all(|head| head.trajectory));
+        let reversed = |index: usize| index % 2 == 1;
+        for (index, head) in placed.heads().iter().enumerate() {
+            assert!(!head.trajectory && head.flags.contains(Flags::REVERSE) == reversed(index), "{name}");
+        }
+        let along = sequence.clone().along_trajectories();
+        let along = along.place_reader(open_scan(&scan, &Monitor::silent()).unwrap()).unwrap();
+        assert!(along.heads().iter().all(|head| head.trajectory));
         let matrix = placed.header().encodings[0].recon.matrix;
         assert!(
             name.starts_with("02") || name.ends_with("pe0") || matrix == [96, 96, 1],
@@ -219,5 +227,70 @@ fn sequences_of_real_scans_lie_where_pypulseq_has_them() {
         let reader = open_scan(&scan, &Monitor::silent()).unwrap();
         let refused = Sequence::read(other).unwrap().place_reader(reader).err().unwrap().to_string();
         assert!(refused.contains("ADC events: expected 83") && refused.contains("found 60"), "{refused}");
+    }
+}
+
+/// The magnitudes of a scan's first image `[y][x]`, with this choice of its phase correction, by plain sums.
+fn image(scan: &Scan, choice: &'static str) -> Vec<Vec<f64>> {
+    let mut corrections = Corrections::default();
+    corrections.set("epi_phase", Value::Choice(choice)).unwrap();
+    let options = FrameOptions { corrections, ..FrameOptions::default() };
+    let frame = scan.frames().unwrap().assemble(Label::default(), &options, &mut Vec::new()).unwrap();
+    let Samples::Cartesian { kspace, .. } = frame.samples else { panic!("expected a grid") };
+    let [ny, nx, columns] = [kspace.shape()[1], kspace.shape()[2], frame.matrix[1]];
+    let turn = |k: usize, x: usize, n: usize| {
+        let [k, x] = [k, x].map(|index| index as f64);
+        C64::from_polar(1.0, TAU * (k - (n / 2) as f64) * x / n as f64)
+    };
+    let wide = |value: C32| C64::new(value.re.into(), value.im.into());
+    let place = |x: usize| x + nx - columns / 2;
+    let hybrid: Vec<Vec<C64>> = (0..ny)
+        .map(|line| {
+            let at = |x: usize| (0..nx).map(|k| wide(kspace[[0, line, k]]) * turn(k, place(x), nx)).sum();
+            (0..columns).map(at).collect()
+        })
+        .collect();
+    let pixel = |y: usize, x: usize| -> C64 {
+        (0..ny).map(|line| hybrid[line][x] * turn(line, y + ny - ny / 2, ny)).sum()
+    };
+    (0..ny).map(|y| (0..columns).map(|x| pixel(y, x).norm()).collect()).collect()
+}
+
+/// The mean in the ghost over that in the object, which is what is bright in `clean`. The ghost is the object
+/// moved by half the field of view, less the object.
+fn ghost(image: &[Vec<f64>], clean: &[Vec<f64>]) -> f64 {
+    let mut sorted: Vec<f64> = clean.concat();
+    sorted.sort_by(f64::total_cmp);
+    let level = 0.2 * sorted[sorted.len() * 99 / 100];
+    let (mut object, mut ghost) = (Vec::new(), Vec::new());
+    for (y, row) in image.iter().enumerate() {
+        for (x, value) in row.iter().enumerate() {
+            if clean[y][x] > level {
+                object.push(*value);
+            } else if clean[(y + clean.len() / 2) % clean.len()][x] > level {
+                ghost.push(*value);
+            }
+        }
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    mean(&ghost) / mean(&object)
+}
+
+#[test]
+fn ghosts_of_real_echo_planar_scans_go() {
+    let folder = tempfile::tempdir().unwrap();
+    // benches/ghosts.py has the ratios that a correction by a scan without phase encoding reaches.
+    for name in [
+        "04_03_basic_epi_96x96_peplus",
+        "04_03_basic_epi_96x96_peminus",
+        "04_03_ramp_sampling_epi_96x96_peplus",
+    ] {
+        let files = ["dat", "seq"].map(|end| unpacked(&format!("mri/twix/{name}.{end}.xz"), folder.path()));
+        let [Some(file), Some(sequence)] = files else { return };
+        let mut scan = read(&file);
+        Sequence::read(&sequence).unwrap().place(&mut scan).unwrap();
+        let [clean, raw] = ["linear", "none"].map(|choice| image(&scan, choice));
+        let [with, without] = [&clean, &raw].map(|image| ghost(image, &clean));
+        assert!(with < 0.05 && without > 0.7, "{name}: {with}, {without} without");
     }
 }

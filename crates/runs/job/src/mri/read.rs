@@ -9,6 +9,7 @@ use rayspin_io::SeriesSource;
 use rayspin_io::pulseq::Sequence;
 use rayspin_io::{self as io, ScanReader, open_scan};
 use rayspin_mri::corrections::measure;
+use rayspin_mri::methods::{Method, SampleKind};
 use rayspin_mri::recon::plan as core;
 use rayspin_mri::scan::{AcquisitionHead, Frame, FrameOptions, Label, Scan, Series, fullest};
 
@@ -23,6 +24,16 @@ use crate::compute_target::Short;
 pub(super) const LESS: &str = "a smaller image (`--matrix`), a single slice (`--slice`) or repetition (`--repetition`), or another method (`--method`) takes less";
 
 impl Request {
+    /// The sequence that made the scan. Methods for trajectories alone take its lines along trajectories, in
+    /// a homogeneous field.
+    fn played(&self) -> Result<Option<Sequence>> {
+        let Some(file) = &self.sequence else { return Ok(None) };
+        let sequence = Sequence::read(file)?;
+        let scattered = |method: &dyn Method| method.uses().samples == SampleKind::Trajectory;
+        let along = self.method.method().is_some_and(scattered) && self.field_map.is_none();
+        Ok(Some(if along { sequence.along_trajectories() } else { sequence }))
+    }
+
     /// What is short of memory.
     pub(super) fn short(&self) -> Short {
         Short { scan: self.input.file().map(Path::to_owned), less: LESS }
@@ -32,8 +43,8 @@ impl Request {
 /// Opens a scan with a header, whose samples lie where its sequence puts them, if that is given.
 pub(super) fn open(path: &Path, request: &Request, monitor: &Monitor<'_>) -> Result<Box<dyn ScanReader>> {
     let reader = open_scan(path, monitor)?;
-    match &request.sequence {
-        Some(file) => Ok(Sequence::read(file)?.place_reader(reader)?),
+    match request.played()? {
+        Some(sequence) => Ok(sequence.place_reader(reader)?),
         None => Ok(reader),
     }
 }
@@ -53,10 +64,10 @@ pub(super) struct Reading<'a> {
 pub(super) fn read(reading: &Reading<'_>, monitor: &Monitor<'_>) -> Result<(Source, Shape)> {
     match &reading.request.input {
         Input::File(path) => read_file(path, reading, monitor),
-        Input::Scan(scan) => match &reading.request.sequence {
-            Some(file) => {
+        Input::Scan(scan) => match reading.request.played()? {
+            Some(sequence) => {
                 let mut placed = Scan::clone(scan);
-                Sequence::read(file)?.place(&mut placed)?;
+                sequence.place(&mut placed)?;
                 Ok(of_scan(&Arc::new(placed), reading.request)?)
             }
             None => Ok(of_scan(scan, reading.request)?),

@@ -58,7 +58,8 @@ pub(super) const ROWS: &[Row] = &[
         .remedies(&[(&["ADC events"], "`--sequence` takes the sequence that made this scan")])
         .details(
             "Versions 1.2 to 1.5. The field of view is the sequence's, and the matrix holds all samples unless `--matrix` sets it. \
-             The sequence must have an ADC event for each readout of the scan, of as many samples.",
+             The sequence must have an ADC event for each readout of the scan, of as many samples. \
+             Readouts that are lines of a grid make a Cartesian or echo-planar scan, but for methods that take trajectories alone.",
         )
         .value("FILE")
         .rare()
