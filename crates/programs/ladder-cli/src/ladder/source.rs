@@ -1,14 +1,17 @@
 //! `rayspin-ladder source`: the CUDA C++ of a variant, its launches, its loops on a CPU.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::Result;
+use rayspin::device::BackendKind;
 use rayspin::device::cuda::{Launch, Program};
+use rayspin::tune::{Which, sources};
 use rayspin_emu::How;
 use rayspin_shell::{Context, files};
 
 use super::host::{chosen, record};
-use super::{Ladders, own};
+use super::{Ladders, unknown};
 use crate::args::ladder::Source;
 
 /// Seed of the inputs, the same as in other commands.
@@ -17,7 +20,7 @@ const SEED: u64 = 1;
 /// Prints the source of a variant, and what else the user wants.
 pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Source) -> Result<()> {
     if !args.mcuda {
-        own::source(ladders, args)?;
+        print(ladders, args)?;
     }
     if !args.mcuda && !args.launch {
         return Ok(());
@@ -58,6 +61,33 @@ pub(crate) fn run(context: &Context, ladders: &Ladders, args: &Source) -> Result
         }
     }
     files::print(&text.trim_end())
+}
+
+/// Prints the CUDA C++ of a variant.
+fn print(ladders: &Ladders, args: &Source) -> Result<()> {
+    let ladders = ladders.named(std::slice::from_ref(&args.name))?;
+    let Some(ladder) = ladders.first() else { return Ok(()) };
+    // A ladder may have other variants for other cases.
+    let cases = ladder.cases();
+    let whiches = cases.iter().map(|case| Which::Case(Some(case.0), None));
+    let mut known = Vec::new();
+    for which in whiches {
+        for variant in ladder.outline(which)?.variants {
+            if variant.backend == BackendKind::Cuda && variant.name == args.variant {
+                let mut out = std::io::stdout().lock();
+                for source in sources(&variant.forms) {
+                    for (file, text) in source.files {
+                        writeln!(out, "// {file}\n{}", text.trim_end())?;
+                    }
+                }
+                return Ok(());
+            }
+            if variant.backend == BackendKind::Cuda && !known.contains(&variant.name) {
+                known.push(variant.name);
+            }
+        }
+    }
+    Err(unknown("variant for a GPU", &args.variant, &known, "rayspin-ladder list NAME lists them").into())
 }
 
 /// A program, the kernel in it, and its sizes.
