@@ -201,7 +201,7 @@ impl Algorithm for Projection {
     }
 
     fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
-        (self.operation == Operation::Backproject).then(|| Signature {
+        (self.operation == Operation::Backproject).then_some(Signature {
             kernel: "backproject",
             declaration: "\
 // volume[(z * ny + y) * nx + x] = sum over the views of p(view, v / w, u / w) / (w w), where u, v and w

@@ -393,7 +393,7 @@ impl Algorithm for Reduction {
     }
 
     fn signature(&self, problem: &Problem) -> Option<Signature<Problem, Box<dyn Ways>>> {
-        (problem.kind == Kind::Sum).then(|| Signature {
+        (problem.kind == Kind::Sum).then_some(Signature {
             kernel: "reduction",
             declaration: "\
 // out[0] += the sum of the n numbers of a; out[0] is 0 before. Rayspin defines ELEMENT (int, float or
