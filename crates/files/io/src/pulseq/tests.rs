@@ -4,7 +4,7 @@ use rayspin_core::{C32, C64};
 use rayspin_scan::mri::{Counters, Flags, FrameOptions, Label, Limits, Samples};
 
 use super::*;
-use crate::Identity;
+use crate::ismrmrd::Identity;
 
 /// The shapes of the sequences below: a pulse of 100 samples, its phase of 0, a gradient of four samples on
 /// the raster, and the times and amplitudes of a trapezoid of one's own.
