@@ -280,7 +280,12 @@ impl Algorithm for Render {
         let values = filled(cpu, "volume", voxels(&shape)?, |index| head(&problem.grid, seed, index))?;
         let volume = Array::from_vec(device, &shape, values)?;
         let picture = Array::zeros(device, &problem.scene.shape())?;
-        Ok(Data { problem: problem.clone(), prepared: prepare(problem, &volume)?, volume, picture })
+        let prepared = prepare(problem, &volume)?;
+        if let (Backend::Cuda(cuda), Prepared::Cuda(made)) = (device.backend(), &prepared) {
+            // While launches are captured none can be made.
+            made.0.texture(cuda, &volume);
+        }
+        Ok(Data { problem: problem.clone(), prepared, volume, picture })
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
