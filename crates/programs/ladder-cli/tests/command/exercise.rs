@@ -61,7 +61,7 @@ fn exercises_are_printed_with_hints_and_slips_are_refused() {
     );
     let hints = text(&["exercise", "transpose", "--hint", "9"], f);
     assert!(hints.contains("Hint 3 of 3") && hints.contains("--solution"), "{hints}");
-    refused(&["exercise", "transpsoe"], f, &["did you mean transpose?"]);
+    refused(&["exercise", "transpsoe"], f, &["found transpsoe"]);
     refused(&["exercise", "transpose", "--hint", "0"], f, &["--hint"]);
     refused(&["exercise", "transpose", "--block", "64"], f, &["FILE"]);
     refused(&["exercise", "--solution"], f, &["NAME"]);
