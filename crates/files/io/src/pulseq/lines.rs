@@ -4,8 +4,8 @@
 //! k(s) = (k_x(s), l_y + e_y, l_z + e_z),   |e| ≤ ε,   k_x the same for all readouts of a direction
 //! ```
 //!
-//! k counts cycles per field of view, and l are whole numbers. k_x rises along forward readouts and falls along
-//! reversed ones.
+//! k counts cycles per field of view, and l are whole numbers. k_x rises along forward readouts and falls
+//! along reversed ones.
 
 use std::sync::Arc;
 

@@ -215,7 +215,12 @@ impl Algorithm for Tpacf {
         let case = |name, summary, points, sets| Case { name, summary, problem: Problem { points, sets } };
         vec![
             case("small", "2048 points, 16 random sets", 2048, 16),
-            case("survey", "10391 points, 100 random sets: the large data set of the Parboil suite", 10_391, 100),
+            case(
+                "survey",
+                "10391 points, 100 random sets: the large data set of the Parboil suite",
+                10_391,
+                100,
+            ),
         ]
     }
 

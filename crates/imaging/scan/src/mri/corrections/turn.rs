@@ -13,8 +13,8 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// What takes a phase of e^{i(constant + 2π shift x / n)} from readouts of `n` samples; x counts pixels from
-    /// the middle of the field of view.
+    /// What takes a phase of e^{i(constant + 2π shift x / n)} from readouts of `n` samples; x counts pixels
+    /// from the middle of the field of view.
     pub(super) fn new(n: usize, constant: f64, shift: f64) -> Self {
         let phase = |index: usize| -(constant + TAU * shift / n as f64 * place(index, n));
         // The two transforms multiply by n.
