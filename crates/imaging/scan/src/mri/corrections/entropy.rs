@@ -16,8 +16,9 @@
 //! this hardly differs, the smaller |a|.
 //!
 //! S. Clare, *Iterative Nyquist ghost correction for single and multi-shot EPI using an entropy measure*,
-//! Proc ISMRM 11:1041, 2003; D. Atkinson et al., *Automatic correction of motion artifacts in magnetic resonance
-//! images using an entropy focus criterion*, IEEE Trans Med Imaging 16:903, 1997 (the entropy of m).
+//! Proc ISMRM 11:1041, 2003; D. Atkinson et al., *Automatic correction of motion artifacts in magnetic
+//! resonance images using an entropy focus criterion*, IEEE Trans Med Imaging 16:903, 1997 (the entropy
+//! of m).
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

@@ -78,9 +78,9 @@ impl Places {
         })
     }
 
-    /// What makes even samples of places that are one apart: the sample at the centre of k-space and how far
-    /// it lies behind it, in the direction in which k rises, of forward and of reversed readouts. None of other
-    /// places, or where a centre was not measured.
+    /// What makes even samples of places that are one apart: the sample at the centre of k-space and how
+    /// far it lies behind it, in the direction in which k rises, of forward and of reversed readouts.
+    /// None of other places, or where a centre was not measured.
     pub(super) fn offsets(&self) -> Option<[(usize, f64); 2]> {
         let of_direction = |reversed: bool| {
             let k = &self.k[usize::from(reversed)];
