@@ -183,6 +183,8 @@ fn place(position: usize, centre: usize, n: usize) -> Option<usize> {
 /// Index on an axis of `n` lines of the line at `position`, where lines from `lowest` on were measured. On n
 /// pixels, n even, the line n/2 is the line −n/2: lines may run from 1 − n/2 to n/2.
 fn line_place(position: usize, centre: usize, n: usize, lowest: usize) -> Option<usize> {
-    let last = n.is_multiple_of(2) && position + n / 2 == centre + n && lowest + n / 2 > centre;
+    // A user may state any centre: nothing is added to it.
+    let last =
+        n.is_multiple_of(2) && (position + n / 2).checked_sub(n) == Some(centre) && lowest + n / 2 > centre;
     if last { Some(0) } else { place(position, centre, n) }
 }
