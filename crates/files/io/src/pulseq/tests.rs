@@ -352,9 +352,12 @@ fn a_method_may_take_lines_along_a_trajectory() {
     assert!(scan.notes[0].contains("along a trajectory"), "{:?}", scan.notes);
 }
 
+/// Readouts: places along x, and lines.
+type Readouts = Vec<(Vec<f64>, [f64; 2])>;
+
 #[test]
 fn readouts_that_are_no_lines_of_a_grid_lie_along_a_trajectory() {
-    let lines = |change: fn(&mut Vec<(Vec<f64>, [f64; 2])>)| {
+    let lines = |change: fn(&mut Readouts)| {
         let mut readouts = train(&even(-16.0, 1.0, 32), -16, 32);
         change(&mut readouts);
         let sequence = along_x(&readouts);
