@@ -152,7 +152,7 @@ impl Sequence {
     /// The lines of a grid that the readouts are. Errors: why they are none, in words.
     fn lines(&self, header: &ScanHeader, flags: &[Flags]) -> std::result::Result<Lines, &'static str> {
         if !self.on_lines {
-            return Err("the method takes samples along one");
+            return Err("the method takes samples along one, and readouts of two directions are not aligned");
         }
         let Some(first) = header.encodings.first() else { return Err("the header has no encoding") };
         if header.encodings.iter().any(|encoding| encoding.recon != first.recon) {

@@ -222,9 +222,12 @@ fn the_matrix_holds_all_samples() {
     assert_eq!(along(&even(-64.0, 1.0, 129)), 128); // a spiral's ends
 }
 
-/// Readouts of lines along x: of each its places along x and its line, in cycles per field of view of 200 mm.
-fn along_x(readouts: &[(Vec<f64>, [f64; 2])]) -> Sequence {
-    let readout = |(along, [y, z]): &(Vec<f64>, [f64; 2])| {
+/// A readout along x: its places along x and its line, in cycles per field of view.
+type Drawn = (Vec<f64>, [f64; 2]);
+
+/// Readouts over a field of view of 200 mm.
+fn along_x(readouts: &[Drawn]) -> Sequence {
+    let readout = |(along, [y, z]): &Drawn| {
         Array2::from_shape_fn((along.len(), 3), |(sample, axis)| [along[sample], *y, *z][axis] * 5.0)
     };
     let readouts = readouts.iter().map(readout).collect();
@@ -232,7 +235,7 @@ fn along_x(readouts: &[(Vec<f64>, [f64; 2])]) -> Sequence {
 }
 
 /// A train of lines from `first` on, of which every other one runs backwards.
-fn train(along: &[f64], first: i32, lines: i32) -> Vec<(Vec<f64>, [f64; 2])> {
+fn train(along: &[f64], first: i32, lines: i32) -> Vec<Drawn> {
     let line = |index: i32| {
         let mut own = along.to_vec();
         if index % 2 == 1 {
@@ -352,12 +355,9 @@ fn a_method_may_take_lines_along_a_trajectory() {
     assert!(scan.notes[0].contains("along a trajectory"), "{:?}", scan.notes);
 }
 
-/// Readouts: places along x, and lines.
-type Readouts = Vec<(Vec<f64>, [f64; 2])>;
-
 #[test]
 fn readouts_that_are_no_lines_of_a_grid_lie_along_a_trajectory() {
-    let lines = |change: fn(&mut Readouts)| {
+    let lines = |change: fn(&mut Vec<Drawn>)| {
         let mut readouts = train(&even(-16.0, 1.0, 32), -16, 32);
         change(&mut readouts);
         let sequence = along_x(&readouts);
@@ -367,7 +367,7 @@ fn readouts_that_are_no_lines_of_a_grid_lie_along_a_trajectory() {
     };
     assert!(!lines(|_| ()).0);
     for (said, change) in [
-        ("not whole cycles", (|all| all[3].1[0] += 0.3) as fn(&mut Vec<(Vec<f64>, [f64; 2])>)),
+        ("not whole cycles", (|all| all[3].1[0] += 0.3) as fn(&mut Vec<Drawn>)),
         ("several places along x", |all| all[3].0.iter_mut().for_each(|k| *k += 0.2)),
         ("several numbers of samples", |all| all[3].0.truncate(20)),
         ("more than a cycle", |all| all.iter_mut().for_each(|one| one.0.iter_mut().for_each(|k| *k *= 1.5))),
