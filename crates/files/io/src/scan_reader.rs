@@ -23,6 +23,28 @@ pub struct Contents {
     pub images: BTreeMap<Label, u64>,
 }
 
+/// Bytes of acquisitions that are read together: enough for all threads, little beside a scan.
+const BATCH: u64 = 32 << 20;
+
+/// Acquisitions that are read together, in order: as many as [`BATCH`] holds, at least one.
+pub(crate) fn batches<'a>(
+    wanted: &'a [usize],
+    bytes_of: impl Fn(&usize) -> u64 + 'a,
+) -> impl Iterator<Item = &'a [usize]> + 'a {
+    let mut rest = wanted;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let more = rest.iter().take_while(|number| {
+            let first = bytes == 0;
+            bytes += bytes_of(number);
+            first || bytes <= BATCH
+        });
+        let (batch, behind) = rest.split_at_checked(more.count().max(1))?;
+        rest = behind;
+        Some(batch)
+    })
+}
+
 /// A raw scan with a header, of any format. Opening reads the header and the heads of all acquisitions;
 /// [`ScanReader::read`] reads the acquisitions that the caller names.
 ///

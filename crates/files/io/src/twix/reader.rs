@@ -15,11 +15,8 @@ use super::geometry;
 use super::header::{self, Dwell};
 use super::text::Texts;
 use crate::ismrmrd::{Contents, parse_header};
-use crate::scan_reader::ScanReader;
+use crate::scan_reader::{ScanReader, batches};
 use crate::{Error, Result};
-
-/// Bytes of samples that are read together where acquisitions do not stay together.
-const BATCH: u64 = 32 << 20;
 
 /// A measurement whose header and heads are read.
 pub(super) struct Reader {
@@ -320,18 +317,9 @@ impl ScanReader for Reader {
         take: &mut dyn FnMut(usize, Acquisition),
     ) -> Result<()> {
         let wanted: Vec<usize> = wanted.filter(|number| *number < self.readouts.len()).collect();
-        let mut rest = &wanted[..];
-        while !rest.is_empty() {
-            let mut bytes = 0;
-            let more = rest.iter().take_while(|number| {
-                let first = bytes == 0;
-                bytes += Self::resident(&self.readouts[**number]);
-                first || bytes <= BATCH
-            });
-            let (batch, behind) = rest.split_at(more.count().max(1));
-            // A batch shares memory, which is free once its last readout is.
+        // Acquisitions of a batch share memory, which is free once the last of them is.
+        for batch in batches(&wanted, |number| Self::resident(&self.readouts[*number])) {
             self.together(batch, monitor, take)?;
-            rest = behind;
         }
         Ok(())
     }
