@@ -93,16 +93,16 @@ impl<T: SimdReal> Data<T> {
 
 /// Declarations of a user's own kernels.
 const OWN_ADJOINT: &str = "\
-// image[(z * ny + y) * nx + x] = sum over m < count of samples[m] e^(+i 2 pi t), with t = kx[m] (x - nx /
-// 2) / nx + ky[m] (y - ny / 2) / ny + kz[m] (z - nz / 2) / nz, and halves rounded down. Axes that an
-// image lacks have size 1 and k of 0. Rayspin defines REAL and REAL2: float and float2, or double and
-// double2.
+// image[(z * ny + y) * nx + x] = sum over m < count of samples[m] e^(+i 2 pi t), with
+// t = kx[m] (x - nx / 2) / nx + ky[m] (y - ny / 2) / ny + kz[m] (z - nz / 2) / nz.
+// Halves are rounded down. Axes that an image lacks have size 1 and k of 0.
+// Rayspin defines REAL and REAL2: float and float2, or double and double2.
 extern \"C\" __global__ void nudft_adjoint(const double* kx, const double* ky, const double* kz, const REAL2* samples, int count, REAL2* image, int nx, int ny, int nz)";
 const OWN_Q: &str = "\
-// q[(z * ny + y) * nx + x] = sum over m < count of weights[m] e^(+i 2 pi t), with t = 2 kx[m] (x - nx /
-// 2) / nx + 2 ky[m] (y - ny / 2) / ny + 2 kz[m] (z - nz / 2) / nz: nx, ny and nz are twice the voxels of
-// the image. Axes that an image lacks have size 1 and k of 0. Rayspin defines REAL and REAL2: float and
-// float2, or double and double2.
+// q[(z * ny + y) * nx + x] = sum over m < count of weights[m] e^(+i 2 pi t), with
+// t = 2 kx[m] (x - nx / 2) / nx + 2 ky[m] (y - ny / 2) / ny + 2 kz[m] (z - nz / 2) / nz.
+// nx, ny and nz are twice the voxels of the image. Axes that an image lacks have size 1 and k of 0.
+// Rayspin defines REAL and REAL2: float and float2, or double and double2.
 extern \"C\" __global__ void nudft_q(const double* kx, const double* ky, const double* kz, const REAL* weights, int count, REAL2* q, int nx, int ny, int nz)";
 
 /// Pairs of the whole oracle; of larger problems at random outputs.

@@ -204,10 +204,10 @@ impl Algorithm for Projection {
         (self.operation == Operation::Backproject).then_some(Signature {
             kernel: "backproject",
             declaration: "\
-// volume[(z * ny + y) * nx + x] = sum over the views of p(view, v / w, u / w) / (w w), where u, v and w
-// are the rows m[0..4], m[4..8] and m[8..12] of m = matrices + 12 * view, times (x, y, z, 1), and p(view,
-// row, column) is projections[(view * rows + row) * columns + column], linear between pixels, which are 0
-// beyond the detector.
+// volume[(z * ny + y) * nx + x] = sum over the views of p(view, v / w, u / w) / (w w).
+// u, v and w are the rows m[0..4], m[4..8] and m[8..12] of m = matrices + 12 * view, times (x, y, z, 1).
+// p(view, row, column) is projections[(view * rows + row) * columns + column], linear between pixels.
+// Pixels beyond the detector are 0.
 extern \"C\" __global__ void backproject(const float* projections, const double* matrices, float* volume, int views, int rows, int columns, int nx, int ny, int nz)",
             extent: |p: &Problem| p.grid.shape_xyz(),
             defines: |_: &Problem| Vec::new(),

@@ -156,24 +156,26 @@ fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
 
 /// Declarations of a user's own kernels.
 const OWN_XRAY: &str = "\
-// picture[row * columns + column] = the integral of the volume along a ray: from `eye` in the direction d
-// = corner + column * right + row * down (x, y, z; w is 0). Places are in voxels of 1 mm: voxel (i, j, k)
-// is volume[(k * ny + j) * nx + i] and reaches from i to i + 1, its centre lies at i + 0.5; the texture
-// is read at tex3D<float>(texture, x, y, z) in these places, between voxels, to 1/256. Of x, y and z the
-// main axis is where |d| is largest. In each voxel of the main axis the ray is sampled once, in the
-// middle (at i + 0.5 of that axis), linear between the centres of voxels, and as at the nearest place
-// between centres elsewhere; the sample counts for the length of the ray in that voxel of the main axis
-// and in the box of all voxels. A ray that misses the box is 0.
+// picture[row * columns + column] = the integral of the volume along a ray. The ray begins at `eye` and
+// has the direction d = corner + column * right + row * down (x, y, z; w is 0).
+// Places are in voxels of 1 mm. Voxel (i, j, k) is volume[(k * ny + j) * nx + i]. It reaches from i to
+// i + 1, and its centre lies at i + 0.5. tex3D<float>(texture, x, y, z) reads the texture in these places,
+// linear between voxels, to 1/256.
+// The main axis is the axis along which |d| is largest. Each ray is sampled once in each voxel of
+// the main axis, in the middle (at i + 0.5 of that axis). The sample is linear between the centres of
+// voxels; elsewhere it is that of the nearest place between centres. It counts for the length of the ray
+// in that voxel of the main axis and in the box of all voxels. A ray that misses the box is 0.
 extern \"C\" __global__ void render_xray(const float* volume, cudaTextureObject_t texture, int nx, int ny, int nz, float4 eye, float4 corner, float4 right, float4 down, float* picture, int rows, int columns)";
 const OWN_MAXIMUM: &str = "\
-// picture[row * columns + column] = the largest sample of the volume along a ray: from `eye` in the
-// direction d = corner + column * right + row * down (x, y, z; w is 0). Places are in voxels of 1 mm:
-// voxel (i, j, k) is volume[(k * ny + j) * nx + i] and reaches from i to i + 1, its centre lies at i +
-// 0.5; the texture is read at tex3D<float>(texture, x, y, z) in these places, between voxels, to 1/256.
-// Of x, y and z the main axis is where |d| is largest. In each voxel of the main axis that the ray passes
-// inside the box of all voxels, it is sampled once, in the middle (at i + 0.5 of that axis), linear
-// between the centres of voxels, and as at the nearest place between centres elsewhere. A ray that misses
-// the box is 0.
+// picture[row * columns + column] = the largest sample of the volume along a ray. The ray begins at `eye`
+// and has the direction d = corner + column * right + row * down (x, y, z; w is 0).
+// Places are in voxels of 1 mm. Voxel (i, j, k) is volume[(k * ny + j) * nx + i]. It reaches from i to
+// i + 1, and its centre lies at i + 0.5. tex3D<float>(texture, x, y, z) reads the texture in these places,
+// linear between voxels, to 1/256.
+// The main axis is the axis along which |d| is largest. Each ray is sampled once in each voxel of
+// the main axis that it passes inside the box of all voxels, in the middle (at i + 0.5 of that axis). The
+// sample is linear between the centres of voxels; elsewhere it is that of the nearest place between
+// centres. A ray that misses the box is 0.
 extern \"C\" __global__ void render_maximum(const float* volume, cudaTextureObject_t texture, int nx, int ny, int nz, float4 eye, float4 corner, float4 right, float4 down, float* picture, int rows, int columns)";
 
 impl Algorithm for Render {
