@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::words::{blank, group, has_word, last_word, skipped, word};
+use crate::words::{behind_name, blank, group, has_word, last_word, skipped, word};
 
 /// The program with its launches as calls of `runtime.h`. Lines keep their numbers.
 ///
@@ -97,18 +97,7 @@ fn plain_kernels(text: &str) -> Vec<String> {
 
 /// The name of a kernel and the types of its parameters, as they are written.
 fn declared(text: &str) -> Option<(String, String)> {
-    let mut offset = 0;
-    loop {
-        offset += blank(&text[offset..]);
-        match word(&text[offset..]) {
-            "__launch_bounds__" => {
-                let after = offset + "__launch_bounds__".len();
-                offset = after + group(&text[after..])?;
-            }
-            "" => break,
-            name => offset += name.len(),
-        }
-    }
+    let offset = behind_name(text)?;
     let bytes = group(&text[offset..])?;
     let list: Vec<&str> = text[offset + 1..offset + bytes - 1].split(',').collect();
     // A declaration and its definition may have other names.

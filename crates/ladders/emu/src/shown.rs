@@ -3,7 +3,7 @@
 use rayspin_core::Result;
 use rayspin_device::cuda::Program;
 
-use crate::words::{blank, group, last_word, skipped, word};
+use crate::words::{behind_name, blank, group, last_word, skipped, word};
 use crate::{Emulator, How};
 
 /// A kernel as the emulator runs it where loops are allowed.
@@ -64,18 +64,7 @@ fn kernels(text: &str) -> Vec<Written> {
 }
 
 fn written(text: &str) -> Option<Written> {
-    let mut offset = 0;
-    loop {
-        offset += blank(&text[offset..]);
-        match word(&text[offset..]) {
-            "__launch_bounds__" => {
-                let after = offset + "__launch_bounds__".len();
-                offset = after + group(&text[after..])?;
-            }
-            "" => break,
-            name => offset += name.len(),
-        }
-    }
+    let offset = behind_name(text)?;
     let end = offset + group(&text[offset..])?;
     let open = end + blank(&text[end..]);
     let body = text[open..].starts_with('{').then(|| &text[open..open + braced(&text[open..])])?;

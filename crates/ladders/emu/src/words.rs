@@ -111,6 +111,23 @@ pub(crate) fn group(text: &str) -> Option<usize> {
     None
 }
 
+/// Bytes from behind the word `__global__` of a kernel to behind its name.
+pub(crate) fn behind_name(text: &str) -> Option<usize> {
+    let mut offset = 0;
+    loop {
+        offset += blank(&text[offset..]);
+        match word(&text[offset..]) {
+            "__launch_bounds__" => {
+                let after = offset + "__launch_bounds__".len();
+                offset = after + group(&text[after..])?;
+            }
+            "" => break,
+            name => offset += name.len(),
+        }
+    }
+    Some(offset)
+}
+
 /// Where the statement that `text` begins with has its semicolon.
 pub(crate) fn statement_end(text: &str) -> Option<usize> {
     let mut depth = 0i32;
