@@ -386,9 +386,9 @@ pub(crate) struct Counters {
 
 /// More help for `rayspin-ladder run`.
 pub(super) const RUN: &str = "\
-A name that ends in .cu, or names a file, is a whole CUDA C++ program, with main and kernel<<<blocks, threads>>>(arguments). \
-It is compiled for the CPU (with g++) and runs in the emulator: no GPU and no nvcc are needed. Its exit code is the \
-command's. It has the calls of CUDA's runtime for memory, copies, errors, streams, events, properties, arrays and texture \
+A name that ends in .cu, or is a file and no algorithm, is a whole CUDA C++ program, with main and \
+kernel<<<blocks, threads>>>(arguments). It is compiled for the CPU (with g++) and runs in the emulator: no GPU and no nvcc are \
+needed. Its exit code is the command's. It has the calls of CUDA's runtime for memory, copies, errors, streams, events, properties, arrays and texture \
 objects, and a stand-in for curand_kernel.h, which gives other random numbers than NVIDIA's. All work is done when its call \
 returns. Times are of this CPU.
 

@@ -30,7 +30,7 @@ struct Plan<'a> {
 
 /// Runs the benchmarks of ladders, prints their tables and writes files.
 pub(crate) fn run(context: &Context, ladders: &Ladders, args: &RunArgs) -> Result<()> {
-    if let Some(file) = program::named(args) {
+    if let Some(file) = program::named(args, ladders) {
         return program::run(context, args, file);
     }
     if args.emulate {

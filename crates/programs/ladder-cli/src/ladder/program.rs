@@ -2,19 +2,25 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
+use rayspin::core::Error;
 use rayspin_emu::{Uncompiled, WholeProgram};
+use rayspin_shell::interrupt::STOP;
 use rayspin_shell::{BadInput, Context, effect, say};
 
+use super::Ladders;
 use super::emulate::{self, CompileCache};
 use crate::args::ladder::RunArgs;
 use crate::without::{self, Missing};
 
-/// The program that the first name is, if it is one: it ends in `.cu`, or is a file.
-pub(super) fn named(args: &RunArgs) -> Option<&Path> {
-    let path = Path::new(args.names.first()?);
-    let is_program = path.extension().is_some_and(|ending| ending == "cu") || path.is_file();
+/// The program that the first name is, if it is one: it ends in `.cu`, or is a file and no ladder.
+pub(super) fn named<'a>(args: &'a RunArgs, ladders: &Ladders) -> Option<&'a Path> {
+    let name = args.names.first()?;
+    let path = Path::new(name);
+    let is_ladder = ladders.all().iter().any(|ladder| ladder.about().name == name);
+    let is_program = path.extension().is_some_and(|ending| ending == "cu") || (path.is_file() && !is_ladder);
     is_program.then_some(path)
 }
 
@@ -34,6 +40,9 @@ pub(super) fn run(context: &Context, args: &RunArgs, file: &Path) -> Result<()> 
     say!("{}: emulated on the CPU: times predict no GPU", file.display());
     let arguments: Vec<OsString> = args.names.iter().skip(1).map(OsString::from).collect();
     let ended = program.run(&arguments, context.threads())?;
+    if STOP.load(Ordering::SeqCst) {
+        return Err(Error::Interrupted.into());
+    }
     for note in &ended.notes {
         say!("note: {note}");
     }

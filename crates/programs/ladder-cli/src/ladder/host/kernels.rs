@@ -4,6 +4,14 @@ use std::sync::Arc;
 
 use rayspin::device::cuda::Program;
 
+/// NVRTC replaces macros in `#pragma unroll`; nvcc, whose preprocessor is the host's, does not.
+const UNROLL: &str = "\
+// `#pragma unroll` of a macro, which nvcc does not replace there.
+#define HOST_PRAGMA(text) _Pragma(#text)
+#define HOST_UNROLL(times) HOST_PRAGMA(unroll times)
+
+";
+
 /// The programs of a run, and the names of their namespaces: empty where there is only one.
 pub(super) struct Kernels {
     programs: Vec<(Arc<Program>, String)>,
@@ -51,15 +59,15 @@ impl Kernels {
 
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
+        let unrolls = |(program, _): &(Arc<Program>, String)| {
+            program.text.lines().filter_map(unrolled).any(|name| is_macro(program, name))
+        };
+        if self.programs.iter().any(unrolls) {
+            out.push_str(UNROLL);
+        }
         for (program, name) in &self.programs {
             for (macro_name, value) in &program.defines {
                 out.push_str(&format!("#define {macro_name} {value}\n"));
-            }
-            let unset = unset_unrolls(program);
-            for macro_name in &unset {
-                out.push_str(&format!(
-                    "#define {macro_name} 1  // of kernels that this run does not launch\n"
-                ));
             }
             if !name.is_empty() {
                 // Their own functions of these names do not hide the others'.
@@ -67,8 +75,9 @@ impl Kernels {
             }
             let mut own_macros = Vec::new();
             for line in program.text.lines() {
-                if let Some(name) = unrolled(line).filter(|name| unset.contains(name)) {
-                    out.push_str(&format!("#ifndef {name}\n#define {name} 1\n#endif\n"));
+                if let Some(name) = unrolled(line).filter(|name| is_macro(program, name)) {
+                    out.push_str(&format!("HOST_UNROLL({name})\n"));
+                    continue;
                 }
                 match line.strip_prefix("#line ") {
                     Some(rest) => {
@@ -93,7 +102,7 @@ impl Kernels {
             if !name.is_empty() {
                 out.push_str(&format!("}}  // namespace {name}\n"));
                 let set = program.defines.iter().map(|(name, _)| *name).chain(own_macros);
-                for macro_name in set.chain(unset) {
+                for macro_name in set {
                     out.push_str(&format!("#undef {macro_name}\n"));
                 }
             }
@@ -109,21 +118,16 @@ fn unrolled(line: &str) -> Option<&str> {
     name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic()).then_some(name)
 }
 
-/// Macros that only `#pragma unroll` uses and that may not be set, in kernels that the run does not launch:
-/// NVRTC passes over them, nvcc does not.
-fn unset_unrolls(program: &Program) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for name in program.text.lines().filter_map(unrolled) {
-        let set = program.defines.iter().any(|(known, _)| *known == name);
-        let other = |line: &&str| unrolled(line).is_none() && !line.trim_start().starts_with("#define");
-        let used = program.text.lines().filter(other).any(|line| {
-            line.split(|c: char| !(c == '_' || c.is_ascii_alphanumeric())).any(|word| word == name)
-        });
-        if !set && !used && !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+/// Whether a name is a macro of a program.
+fn is_macro(program: &Program, name: &str) -> bool {
+    let defined = |line: &str| {
+        let rest = line.trim_start().strip_prefix('#').map(str::trim_start).unwrap_or_default();
+        rest.strip_prefix("define ").is_some_and(|rest| {
+            let mut words = rest.split(|c: char| !(c == '_' || c.is_ascii_alphanumeric()));
+            words.find(|word| !word.is_empty()) == Some(name)
+        })
+    };
+    program.defines.iter().any(|(known, _)| *known == name) || program.text.lines().any(defined)
 }
 
 #[cfg(test)]
@@ -137,23 +141,23 @@ mod tests {
 
     #[test]
     fn several_programs_have_namespaces_and_leave_no_macros() {
-        let text = "#line 1 \"a.cu\"\n#define TWICE(x) (2 * (x))\nextern \"C\" __global__ void k() {}\n#pragma unroll MANY\n";
-        let (one, other) = (program(text, &[("N", "1")]), program(text, &[("N", "2"), ("MANY", "4")]));
+        let text = "#line 1 \"a.cu\"\n#define TWICE(x) (2 * (x))\nextern \"C\" __global__ void k() {}\n#pragma unroll N\n#pragma unroll OWN\n";
+        let (one, other) = (program(text, &[("N", "1")]), program(text, &[("N", "2")]));
         let single = Kernels::new([&one, &one].into_iter());
         assert_eq!(single.prefix(&one), "");
         let alone = single.text();
         assert!(
-            alone.contains("#define N 1\n#define MANY 1")
-                && alone.contains("extern \"C\" __global__ void k()"),
+            alone.contains("#define N 1\n") && alone.contains("extern \"C\" __global__ void k()"),
             "{alone}"
         );
+        assert!(alone.contains("\nHOST_UNROLL(N)\n#pragma unroll OWN\n"), "{alone}");
         assert!(!alone.contains("namespace") && alone.contains("// a.cu\n"), "{alone}");
         let both = Kernels::new([&one, &other].into_iter());
         assert_eq!(both.prefix(&one), "some_thing_kernels::");
         assert_eq!(both.prefix(&other), "some_thing_kernels_2::");
         let text = both.text();
         assert!(!text.contains("extern"), "{text}");
-        for macro_name in ["N", "TWICE", "MANY"] {
+        for macro_name in ["N", "TWICE"] {
             assert_eq!(text.matches(&format!("#undef {macro_name}\n")).count(), 2, "{macro_name}: {text}");
         }
     }
