@@ -58,3 +58,8 @@ pub(crate) fn bytes(cpu: &Cpu, seed: u64, len: usize) -> Result<Vec<u8>> {
         input::bits(seed, index as u64 >> 3).to_le_bytes()[index & 7]
     })
 }
+
+/// The type of pixels in CUDA C++.
+pub(crate) fn c_name(bytes: bool) -> &'static str {
+    if bytes { "unsigned char" } else { "float" }
+}

@@ -122,6 +122,16 @@ impl Plan {
         Ok([matrices.cuda().into(), views, rows, columns, nx, ny, nz])
     }
 
+    /// The poses of views; then views, rows, columns, voxels along x, y and z, the pitch of pixels, and
+    /// whether rays are parallel. For a kernel of a user's own.
+    pub(super) fn of_rays(&self) -> (Argument<'_>, [Argument<'_>; 8]) {
+        // Sizes are below 2³⁰.
+        let [views, rows, columns] = self.sizes.map(|n| Argument::from(n as i32));
+        let [nx, ny, nz] = self.shape.map(Argument::from);
+        let (pitch, parallel) = (self.lengths[0].into(), i32::from(self.parallel).into());
+        (self.poses.cuda().into(), [views, rows, columns, nx, ny, nz, pitch, parallel])
+    }
+
     /// Whether threads take columns of voxels: a launch has no more blocks along z than [`MOST`].
     fn in_columns(&self) -> bool {
         self.upright && self.shape[2] as usize <= MOST * DEPTH as usize

@@ -7,7 +7,7 @@ use rayspin_device::cpu::expect_memory;
 use rayspin_device::cuda::Argument;
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
-use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, Signature, Unit};
+use rayspin_tune::{About, Algorithm, Call, Case, Counts, HostTransfer, Row, Runnable, Signature, Unit};
 
 use super::cuda::Plan;
 use super::{Implementation, Operation, Problem, Scan, Weighting, reference, variants};
@@ -94,6 +94,79 @@ impl Data {
         }
     }
 }
+
+/// A kernel of a user's own.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, plan, volume, projections } = data;
+    let device = volume.device().clone();
+    let Some(plan) = plan else {
+        return Err(Error::value("projection by a kernel", "a GPU", device.describe()));
+    };
+    if problem.operation == Operation::Adjoint {
+        // Rays of many pixels add to one voxel.
+        volume.fill(0.0)?;
+    }
+    let mut arguments: Vec<Argument<'_>> = match problem.operation {
+        Operation::Forward => {
+            let (poses, numbers) = plan.of_rays();
+            let arrays = [volume.cuda().into(), poses, projections.cuda_mut().into()];
+            arrays.into_iter().chain(numbers).collect()
+        }
+        Operation::Adjoint => {
+            let (poses, numbers) = plan.of_rays();
+            let arrays = [projections.cuda().into(), poses, volume.cuda_mut().into()];
+            arrays.into_iter().chain(numbers).collect()
+        }
+        Operation::Backproject => {
+            let [matrices, sizes @ ..] = plan.of_matrices()?;
+            let arrays = [projections.cuda().into(), matrices, volume.cuda_mut().into()];
+            arrays.into_iter().chain(sizes).collect()
+        }
+    };
+    call(&device, &mut arguments)
+}
+
+/// Joseph's method, for declarations of a user's own kernels.
+macro_rules! joseph {
+    ($result:literal, $parameters:literal) => {
+        concat!(
+            $result,
+            "\
+// The ray of pixel (view, row, column). The view's pose is p = poses + 15 * view, in mm. The pixel's place is
+// e = p[3..6] + (column - (columns - 1) / 2) pitch p[6..9] + (row - (rows - 1) / 2) pitch p[9..12].
+// Where parallel is 0 the ray goes from the source p[0..3] to e. Else it is the whole line through e along
+// p[0..3]. Voxels are cubes of 1 mm. The centre of voxel (i, j, k) lies at (i - (nx - 1) / 2,
+// j - (ny - 1) / 2, k - (nz - 1) / 2), and its place in the volume is (k * ny + j) * nx + i.
+// The main axis is the one along which the ray goes farthest. In each plane of voxel centres across that axis
+// the ray passes between four voxels. Each has the weight of linear interpolation between the four; beyond
+// the volume there is 0. Weights are multiplied by the length of the ray from half a voxel before the plane
+// to half a voxel behind it, as far as the ray reaches.
+extern \"C\" __global__ void ",
+            $parameters,
+            ", int views, int rows, int columns, int nx, int ny, int nz, double pitch, int parallel)"
+        )
+    };
+}
+
+const OWN_PROJECT: &str = joseph!(
+    "\
+// projections[(view * rows + row) * columns + column] = the sum of weight * volume over a ray's voxels.
+",
+    "project(const float* volume, const double* poses, float* projections"
+);
+const OWN_ADJOINT: &str = joseph!(
+    "\
+// volume[...] += weight * projections[(view * rows + row) * columns + column] for the voxels of each ray.
+// The volume is 0 before.
+",
+    "project_adjoint(const float* projections, const double* poses, float* volume"
+);
+const OWN_BACKPROJECT: &str = "\
+// volume[(z * ny + y) * nx + x] = sum over the views of p(view, v / w, u / w) / (w w).
+// u, v and w are the rows m[0..4], m[4..8] and m[8..12] of m = matrices + 12 * view, times (x, y, z, 1).
+// p(view, row, column) is projections[(view * rows + row) * columns + column], linear between pixels.
+// Pixels beyond the detector are 0.
+extern \"C\" __global__ void backproject(const float* projections, const double* matrices, float* volume, int views, int rows, int columns, int nx, int ny, int nz)";
 
 impl Algorithm for Projection {
     type Problem = Problem;
@@ -201,30 +274,17 @@ impl Algorithm for Projection {
     }
 
     fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
-        (self.operation == Operation::Backproject).then_some(Signature {
-            kernel: "backproject",
-            declaration: "\
-// volume[(z * ny + y) * nx + x] = sum over the views of p(view, v / w, u / w) / (w w).
-// u, v and w are the rows m[0..4], m[4..8] and m[8..12] of m = matrices + 12 * view, times (x, y, z, 1).
-// p(view, row, column) is projections[(view * rows + row) * columns + column], linear between pixels.
-// Pixels beyond the detector are 0.
-extern \"C\" __global__ void backproject(const float* projections, const double* matrices, float* volume, int views, int rows, int columns, int nx, int ny, int nz)",
-            extent: |p: &Problem| p.grid.shape_xyz(),
-            defines: |_: &Problem| Vec::new(),
-            call: |data: &mut Data, call| {
-                let Data { plan, volume, projections, .. } = data;
-                let device = volume.device().clone();
-                let Some(plan) = plan else {
-                    return Err(Error::value("back-projection by a kernel", "a GPU", device.describe()));
-                };
-                let mut arguments: Vec<Argument<'_>> = vec![projections.cuda().into()];
-                let [matrices, sizes @ ..] = plan.of_matrices()?;
-                arguments.push(matrices);
-                arguments.push(volume.cuda_mut().into());
-                arguments.extend(sizes);
-                call(&device, &mut arguments)
-            },
-        })
+        let by_pixels: fn(&Problem) -> [usize; 3] = |p| {
+            let [views, rows, columns] = p.geometry.shape();
+            [columns, rows, views]
+        };
+        let by_voxels: fn(&Problem) -> [usize; 3] = |p| p.grid.shape_xyz();
+        let (kernel, declaration, extent) = match self.operation {
+            Operation::Forward => ("project", OWN_PROJECT, by_pixels),
+            Operation::Adjoint => ("project_adjoint", OWN_ADJOINT, by_pixels),
+            Operation::Backproject => ("backproject", OWN_BACKPROJECT, by_voxels),
+        };
+        Some(Signature { kernel, declaration, extent, defines: |_| Vec::new(), call: called_by })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

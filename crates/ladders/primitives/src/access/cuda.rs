@@ -1,7 +1,7 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{Error, Result};
-use rayspin_device::cuda::{AddressMode, Argument, Filter, Launch, Sampling, Source, Texture};
+use rayspin_device::cuda::{Argument, Launch, Source};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
@@ -11,7 +11,7 @@ use super::{Data, Topic};
 static SOURCE: Source = Source { name: "access", files: &[("access.cu", include_str!("cuda/access.cu"))] };
 
 /// Threads of a block.
-const THREADS: u32 = 256;
+pub(super) const THREADS: u32 = 256;
 
 pub(super) fn forms() -> Vec<Build> {
     vec![Build::plain(&SOURCE)]
@@ -23,13 +23,8 @@ pub(super) fn set_table(cuda: &Cuda) -> Result<()> {
     cuda.set_variable(&SOURCE, &[], "constants", bytemuck::cast_slice(&table))
 }
 
-pub(super) fn texture(cuda: &Cuda, image: &Array<f32>) -> Result<Texture> {
-    let sampling = Sampling { filter: Filter::Point, address_mode: AddressMode::Clamp, normalized: false };
-    cuda.texture(image, sampling)
-}
-
 /// Data of another topic have other arrays.
-fn expect(data: &Data, topic: Topic) -> Result<()> {
+pub(super) fn expect(data: &Data, topic: Topic) -> Result<()> {
     if data.problem.topic == topic {
         return Ok(());
     }
@@ -144,31 +139,4 @@ pub(super) fn table(constant: bool, config: &Config, data: &mut Data) -> Result<
     arguments.extend::<[Argument<'_>; 3]>([data.out.cuda_mut().into(), (n as u64).into(), stride.into()]);
     // SAFETY: the output has n words, and the kernel keeps places in the table below the table's length.
     unsafe { kernel.launch(Launch::covering(n, THREADS), &mut arguments) }
-}
-
-/// An image read by blocks of `x` by 256 / `x` threads, through a texture or not.
-pub(super) fn image(textured: bool, config: &Config, data: &mut Data) -> Result<()> {
-    expect(data, Topic::Texture)?;
-    let x = config.get("x")?;
-    if !(1..=THREADS).contains(&x) {
-        return Err(Error::value("threads of a block along x", format!("1 to {THREADS}"), x));
-    }
-    data.ran = Some(Pattern::Image);
-    let side = data.problem.n;
-    let (image, texture) = data
-        .image
-        .as_ref()
-        .ok_or_else(|| Error::value("access pattern", "an image", "none on this device"))?;
-    let y = THREADS / x;
-    let blocks = side.div_ceil(x as usize) * side.div_ceil(y as usize);
-    let blocks = u32::try_from(blocks)
-        .map_err(|_| Error::value("blocks of an image", "at most 2147483647", blocks))?;
-    let shape = Launch { blocks: [blocks, 1, 1], threads: [x, y, 1], shared: 0 };
-    let device = data.out.device().clone();
-    let name = if textured { "image_texture" } else { "image_global" };
-    let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
-    let size = i32::try_from(side).map_err(|_| Error::value("side of an image", "at most 2³¹ − 1", side))?;
-    let first: Argument<'_> = if textured { texture.into() } else { image.cuda().into() };
-    // SAFETY: image and output have side x side texels.
-    unsafe { kernel.launch(shape, &mut [first, data.out.cuda_mut().into(), size.into(), size.into()]) }
 }

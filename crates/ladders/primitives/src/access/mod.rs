@@ -3,6 +3,7 @@
 mod cpu;
 mod cuda;
 pub mod reference;
+mod textures;
 mod variants;
 
 use std::fmt;
@@ -27,6 +28,12 @@ pub enum Topic {
     Constant,
     /// An image through a texture and without.
     Texture,
+    /// A table of one axis, between its numbers.
+    TextureLine,
+    /// A volume, along each of its axes.
+    TextureVolume,
+    /// An image, also outside of its borders.
+    TextureModes,
 }
 
 /// A topic and its size.
@@ -34,7 +41,7 @@ pub enum Topic {
 pub struct Problem {
     /// What is measured.
     pub topic: Topic,
-    /// Words, records, threads, or texels along a side of an image.
+    /// Words, records, threads, places, or texels along a side of an image or volume.
     pub n: usize,
 }
 
@@ -47,6 +54,9 @@ impl fmt::Display for Problem {
             Topic::Banks => write!(f, "{n} threads, shared memory"),
             Topic::Constant => write!(f, "{n} threads, table of 4096 u32"),
             Topic::Texture => write!(f, "{n} x {n} f32"),
+            Topic::TextureLine => write!(f, "{n} places, table of 4096 f32"),
+            Topic::TextureVolume => write!(f, "{n} x {n} x {n} f32"),
+            Topic::TextureModes => write!(f, "{n} x {n} f32, twice as far"),
         }
     }
 }
@@ -55,7 +65,9 @@ impl fmt::Display for Problem {
 pub struct Data {
     problem: Problem,
     inputs: Vec<Array<u32>>,
-    image: Option<(Array<f32>, Texture)>,
+    image: Option<Array<f32>>,
+    /// The image as textures: a sampling each.
+    textures: Vec<Texture>,
     out: Array<u32>,
     /// What was run last, which says what must have come out.
     ran: Option<Pattern>,
@@ -90,6 +102,9 @@ impl Algorithm for Access {
             case("banks", "bank conflicts by stride and width", Topic::Banks, 1 << 20),
             case("constant", "constant against global memory", Topic::Constant, 1 << 20),
             case("texture", "texture against global memory", Topic::Texture, 8192),
+            case("texture-1d", "a table between its numbers, as a texture too", Topic::TextureLine, 1 << 24),
+            case("texture-3d", "a volume along each axis, as a texture too", Topic::TextureVolume, 512),
+            case("texture-modes", "clamp, border, wrap, mirror; point, linear", Topic::TextureModes, 4096),
         ]
     }
 
@@ -104,6 +119,13 @@ impl Algorithm for Access {
             (Topic::Constant, 257),
             (Topic::Texture, 1),
             (Topic::Texture, 67),
+            (Topic::TextureLine, 1),
+            (Topic::TextureLine, 3001),
+            (Topic::TextureVolume, 1),
+            (Topic::TextureVolume, 19),
+            (Topic::TextureModes, 1),
+            (Topic::TextureModes, 2),
+            (Topic::TextureModes, 61),
             (Topic::Order, 8191),
         ]
         .map(trial)
@@ -113,9 +135,7 @@ impl Algorithm for Access {
     fn sized(&self, problem: &Problem, size: &[usize]) -> Result<Problem> {
         match *size {
             [n] if (1..1 << 32).contains(&n) => {
-                if problem.topic == Topic::Texture {
-                    voxels(&[n, n])?;
-                }
+                voxels(&textures::shape(&Problem { topic: problem.topic, n }))?;
                 Ok(Problem { topic: problem.topic, n })
             }
             _ => Err(Error::value("size of access", "one number from 1 to 2³² − 1", format!("{size:?}"))),
@@ -132,7 +152,8 @@ impl Algorithm for Access {
         let words = |len: usize, make: &(dyn Fn(usize) -> u32 + Sync)| {
             Array::from_vec(device, &[len], input::filled(cpu, "words", len, make)?)
         };
-        let (mut inputs, mut image, mut out) = (Vec::new(), None, n);
+        let out = voxels(&textures::shape(problem))?;
+        let (mut inputs, mut image, mut textures) = (Vec::new(), None, Vec::new());
         match problem.topic {
             Topic::Order => {
                 inputs.push(words(n, &|i| input::bits(seed, i as u64) as u32)?);
@@ -154,17 +175,18 @@ impl Algorithm for Access {
                     cuda::set_table(cuda)?;
                 }
             }
-            Topic::Texture => {
-                out = voxels(&[n, n])?;
+            Topic::Texture | Topic::TextureLine | Topic::TextureVolume | Topic::TextureModes => {
                 if let Backend::Cuda(cuda) = device.backend() {
-                    let texels = input::filled(cpu, "texels", out, texel)?;
-                    let values = Array::from_vec(device, &[n, n], texels)?;
-                    let texture = cuda::texture(cuda, &values)?;
-                    image = Some((values, texture));
+                    let shape = textures::image(problem);
+                    let texels = input::filled(cpu, "texels", voxels(&shape)?, reference::texel)?;
+                    let values = Array::from_vec(device, &shape, texels)?;
+                    textures = textures::all(cuda, problem.topic, &values)?;
+                    image = Some(values);
                 }
             }
         }
-        Ok(Data { problem: *problem, inputs, image, out: Array::zeros(device, &[out])?, ran: None, seed })
+        let out = Array::zeros(device, &[out])?;
+        Ok(Data { problem: *problem, inputs, image, textures, out, ran: None, seed })
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
@@ -185,7 +207,9 @@ impl Algorithm for Access {
                 (0..fields).fold(0, |sum: u32, f| sum.wrapping_add(reference::field(i, f)))
             }
             Pattern::Table { width, stride } => reference::reads(i % 256, width, stride),
-            Pattern::Image => texel(i).to_bits(),
+            Pattern::Image => reference::texel(i).to_bits(),
+            Pattern::Line => reference::between(i).to_bits(),
+            Pattern::Modes(sampling) => reference::sampled(data.problem.n, sampling, i).to_bits(),
             copy => input[reference::source(copy, &index, out.len(), i)],
         };
         let count = out.len().min(WHOLE);
@@ -199,9 +223,4 @@ impl Algorithm for Access {
         });
         Ok(wrong.count() as f64 / count as f64)
     }
-}
-
-/// A texel: whole numbers, which f32 has exactly.
-fn texel(index: usize) -> f32 {
-    (input::bits(77, index as u64) >> 40) as f32
 }

@@ -2,10 +2,12 @@
 
 use rayspin_core::Result;
 use rayspin_device::BackendKind::{self, Cpu, Cuda};
+use rayspin_device::cuda::AddressMode;
 use rayspin_tune::variant::{Runnable, Variant, Work};
 use rayspin_tune::{Config, Row, Space};
 
 use super::reference::{FIELDS, Pattern, READS};
+use super::textures::{self, From};
 use super::{Access, Data, Problem, Topic, cpu, cuda};
 
 /// Variants are access patterns to compare; none replaces another.
@@ -18,6 +20,16 @@ fn row(
 ) -> Row<Access> {
     let forms = if backend == Cuda { cuda::forms } else { Vec::new };
     Variant::new(name, backend, summary, Runnable::new(implementation), work).to_compare().forms(forms)
+}
+
+/// A row of the texture unit's kernels.
+fn read(
+    name: &'static str,
+    summary: &'static str,
+    work: fn(&Problem) -> Work,
+    implementation: fn(&Config, &mut Data) -> Result<()>,
+) -> Row<Access> {
+    row(Cuda, name, summary, work, implementation).forms(textures::forms)
 }
 
 pub(super) fn rows(problem: &Problem) -> Vec<Row<Access>> {
@@ -37,10 +49,48 @@ pub(super) fn rows(problem: &Problem) -> Vec<Row<Access>> {
                 .space(table),
         ],
         Topic::Texture => vec![
-            row(Cuda, "gpu-image", "from global memory", texels, |c, d| cuda::image(false, c, d))
+            read("gpu-image", "from global memory", texels, |c, d| textures::plane(From::Global, c, d))
                 .space(blocks),
-            row(Cuda, "gpu-texture", "through a texture", texels, |c, d| cuda::image(true, c, d))
+            read("gpu-texture", "through a texture", texels, |c, d| textures::plane(From::Texture, c, d))
                 .space(blocks),
+        ],
+        Topic::TextureLine => vec![
+            read("gpu-line", "two loads and their weights", table_reads, |_, d| {
+                textures::line(From::Global, d)
+            }),
+            read("gpu-line-texture", "one fetch of one axis", table_reads, |_, d| {
+                textures::line(From::Texture, d)
+            }),
+        ],
+        Topic::TextureVolume => vec![
+            read("gpu-volume", "from global memory", voxels, |c, d| textures::volume(From::Global, c, d))
+                .space(axes),
+            read("gpu-volume-texture", "through a texture of three axes", voxels, |c, d| {
+                textures::volume(From::Texture, c, d)
+            })
+            .space(axes),
+        ],
+        Topic::TextureModes => vec![
+            read("gpu-mirror-loads", "the image mirrored, by four loads", texels, |c, d| {
+                textures::modes(From::Global, AddressMode::Mirror, c, d)
+            })
+            .space(filters),
+            read("gpu-mirror", "the image mirrored; places from 0 to 1", texels, |c, d| {
+                textures::modes(From::Texture, AddressMode::Mirror, c, d)
+            })
+            .space(filters),
+            read("gpu-wrap", "the image repeated; places from 0 to 1", texels, |c, d| {
+                textures::modes(From::Texture, AddressMode::Wrap, c, d)
+            })
+            .space(filters),
+            read("gpu-border", "0 outside; places in texels", texels, |c, d| {
+                textures::modes(From::Texture, AddressMode::Border, c, d)
+            })
+            .space(filters),
+            read("gpu-clamp", "the nearest texel; places in texels", texels, |c, d| {
+                textures::modes(From::Texture, AddressMode::Clamp, c, d)
+            })
+            .space(filters),
         ],
     }
 }
@@ -123,6 +173,14 @@ fn blocks(_: &Problem) -> Space {
     Space::none().axis("x", &[1, 2, 4, 8, 16, 32, 64, 128, 256], 32)
 }
 
+fn axes(_: &Problem) -> Space {
+    Space::none().axis("along", &[0, 1, 2], 2)
+}
+
+fn filters(_: &Problem) -> Space {
+    Space::none().axis("linear", &[0, 1], 1)
+}
+
 /// Bytes that the program itself reads and writes. Bytes that the hardware moves beside them do not count.
 fn bytes(bytes: f64) -> Work {
     Work { bytes, flops: 0.0 }
@@ -138,6 +196,12 @@ fn all_fields(p: &Problem) -> Work {
 }
 fn texels(p: &Problem) -> Work {
     bytes(8.0 * (p.n as f64).powi(2))
+}
+fn voxels(p: &Problem) -> Work {
+    bytes(8.0 * (p.n as f64).powi(3))
+}
+fn table_reads(p: &Problem) -> Work {
+    bytes(12.0 * p.n as f64)
 }
 fn reads(p: &Problem, width: f64) -> Work {
     bytes((READS * READS) as f64 * width * p.n as f64)

@@ -15,7 +15,7 @@ use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::try_with_capacity;
 use rayspin_device::cuda::{Texel, Texture};
 use rayspin_device::{Array, Backend, Cpu, Device};
-use rayspin_tune::{About, Algorithm, Case, Row, Unit, input, tuned};
+use rayspin_tune::{About, Algorithm, Call, Case, Row, Signature, Unit, input, tuned};
 
 use crate::plane;
 
@@ -276,6 +276,21 @@ impl<T: Pixel> Set<T> {
         };
         Ok((cuda::Job { cuda, image, out, tables, from: *from, to: *to }, textures.as_ref()))
     }
+
+    /// A kernel of a user's own.
+    fn called_by(&mut self, call: &mut Call<'_>) -> Result<()> {
+        let Self { problem: Problem { from, to, kernel, .. }, image, out, .. } = self;
+        // Sides are below 2³⁰.
+        let [rows, columns] = from.map(|n| (n as i32).into());
+        let [high, wide] = to.map(|n| (n as i32).into());
+        let (a, spline) = match *kernel {
+            Kernel::Keys(a) => (a, 0),
+            Kernel::Spline => (0.0, 1),
+        };
+        let device = image.device().clone();
+        let (image, out) = (image.cuda().into(), out.cuda_mut().into());
+        call(&device, &mut [image, out, rows, columns, high, wide, a.into(), spline.into()])
+    }
 }
 
 /// The ladder.
@@ -356,6 +371,28 @@ impl Algorithm for Bicubic {
         // Weights are tabled: times do not depend on them.
         let pixels = if problem.bytes { "u8" } else { "f32" };
         (pixels.to_owned(), [problem.from, problem.to].concat())
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "bicubic",
+            declaration: "\
+// out[y * wide + x] = sum over j and i from -1 to 2 of k(v - j) k(u - i) p(row + j, column + i).
+// p(row, column) is image[row * columns + column]; beyond an edge the nearest pixel counts.
+// column + u = (x + 0.5) columns / wide - 0.5, with a whole number `column` and 0 <= u < 1; row and v are the
+// same along y, with rows / high.
+// Let t be the size of a distance. Where spline is 0, k is (a + 2) t^3 - (a + 3) t^2 + 1 up to t = 1, and
+// a (t^3 - 5 t^2 + 8 t - 4) up to t = 2. Else k is 2 / 3 - t^2 + t^3 / 2 up to 1, and (2 - t)^3 / 6 up to 2.
+// Rayspin defines PIXEL (unsigned char or float). Results in unsigned char are held to 0 ... 255 and rounded
+// to the nearest.
+extern \"C\" __global__ void bicubic(const PIXEL* image, PIXEL* out, int rows, int columns, int high, int wide, float a, int spline)",
+            extent: |p| [p.to[1], p.to[0], 1],
+            defines: |p| vec![("PIXEL", plane::c_name(p.bytes).to_owned())],
+            call: |data, call| match &mut data.0 {
+                Images::Bytes(set) => set.called_by(call),
+                Images::Floats(set) => set.called_by(call),
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

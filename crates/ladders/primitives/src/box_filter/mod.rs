@@ -12,7 +12,7 @@ use std::fmt;
 use rayspin_core::{Error, Result, voxels};
 use rayspin_device::cuda::Texel;
 use rayspin_device::{Array, Backend, BackendKind, Cpu, Device, Element};
-use rayspin_tune::{About, Algorithm, Case, Row, Unit, gpu, input, tuned, uniform};
+use rayspin_tune::{About, Algorithm, Call, Case, Row, Signature, Unit, gpu, input, tuned, uniform};
 
 use crate::plane;
 use cpu::Class;
@@ -247,6 +247,15 @@ impl<T: Pixel> Set<T> {
         let (cuda, rows, columns, radius) = (gpu(image.device())?, *rows, *columns, *radius);
         Ok((cuda::Job { cuda, image, out, rows, columns, radius }, sums))
     }
+
+    /// A kernel of a user's own.
+    fn called_by(&mut self, call: &mut Call<'_>) -> Result<()> {
+        let Self { problem: Problem { rows, columns, radius, .. }, image, out, .. } = self;
+        // Sides are below 2³⁰, and the radius is below 2¹⁶.
+        let [rows, columns, radius] = [*rows, *columns, *radius].map(|n| (n as i32).into());
+        let device = image.device().clone();
+        call(&device, &mut [image.cuda().into(), out.cuda_mut().into(), rows, columns, radius])
+    }
 }
 
 /// The ladder.
@@ -318,6 +327,23 @@ impl Algorithm for BoxFilter {
 
     fn variants(&self, _: &Problem) -> Vec<Row<Self>> {
         variants::rows()
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "box_filter",
+            declaration: "\
+// out[y * columns + x] = the mean of image over the (2 radius + 1)² pixels from (y - radius, x - radius) to
+// (y + radius, x + radius). Beyond an edge the nearest pixel counts. Rayspin defines PIXEL (unsigned char or
+// float). Means of unsigned char are exact, then rounded to the nearest whole number.
+extern \"C\" __global__ void box_filter(const PIXEL* image, PIXEL* out, int rows, int columns, int radius)",
+            extent: |p| [p.columns, p.rows, 1],
+            defines: |p| vec![("PIXEL", plane::c_name(p.bytes).to_owned())],
+            call: |data, call| match &mut data.0 {
+                Images::Bytes(set) => set.called_by(call),
+                Images::Floats(set) => set.called_by(call),
+            },
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

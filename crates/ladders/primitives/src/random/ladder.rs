@@ -4,7 +4,7 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, voxels};
 use rayspin_device::{Array, BackendKind, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Flow, Row, Unit, gpu};
+use rayspin_tune::{About, Algorithm, Call, Case, Counts, Flow, Row, Signature, Unit, gpu};
 
 use super::draw::{LOWER, Shape};
 use super::poisson::Table;
@@ -99,6 +99,45 @@ const KINDS: [(&str, &str, Kind); 9] = [
     ("poisson-1000", "numbers of events, mean 1000", Kind::Poisson(1000.0)),
 ];
 
+/// A kernel of a user's own.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Stream { seed, number } = data.stream;
+    let device = data.states.device().clone();
+    let (count, out) = match &mut data.out {
+        Output::Words(out, _) => (out.len(), out.cuda_mut().into()),
+        Output::Single(out, _) => (out.len(), out.cuda_mut().into()),
+        Output::Events(..) | Output::Double(..) => {
+            return Err(Error::value("numbers of a kernel of your own", "words or f32", "others"));
+        }
+    };
+    call(&device, &mut [out, (count as u64).into(), number.into(), seed.into()])
+}
+
+/// The generator, for declarations of a user's own kernels.
+macro_rules! philox {
+    ($result:literal, $kernel:literal) => {
+        concat!(
+            "// ",
+            $result,
+            "\
+// w[0..4] of block i / 4 are Philox 4x32-10 (Salmon et al., SC 2011). They begin as the low and the high 32
+// bits of the block's number i / 4, then those of `stream`. The key k[0], k[1] is the low and the high 32
+// bits of `seed`. Ten times: with the 64-bit products p = 0xD2511F53 * w[0] and q = 0xCD9E8D57 * w[2], w is
+// (high(q) ^ w[1] ^ k[0], low(q), high(p) ^ w[3] ^ k[1], low(p)). After each time k[0] += 0x9E3779B9 and
+// k[1] += 0xBB67AE85.
+extern \"C\" __global__ void ",
+            $kernel,
+            ", unsigned long long n, unsigned long long stream, unsigned long long seed)"
+        )
+    };
+}
+
+const OWN_BITS: &str = philox!("out[i] = w[i % 4] of block i / 4, for i < n.\n", "random_bits(unsigned* out");
+const OWN_UNIFORM: &str = philox!(
+    "out[i] = (w[i % 4] of block i / 4, shifted right by 8) / 2^24, for i < n.\n",
+    "random_uniform(float* out"
+);
+
 impl Algorithm for RandomNumbers {
     type Problem = Problem;
     type Data = Data;
@@ -155,6 +194,21 @@ impl Algorithm for RandomNumbers {
 
     fn variants(&self, problem: &Problem) -> Vec<Row<Self>> {
         variants::rows(problem)
+    }
+
+    fn signature(&self, problem: &Problem) -> Option<Signature<Problem, Data>> {
+        let (kernel, declaration) = match problem.kind {
+            Kind::Bits => ("random_bits", OWN_BITS),
+            Kind::UniformF32 => ("random_uniform", OWN_UNIFORM),
+            _ => return None,
+        };
+        Some(Signature {
+            kernel,
+            declaration,
+            extent: |p| [p.numbers, 1, 1],
+            defines: |_| Vec::new(),
+            call: called_by,
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -81,14 +81,20 @@ impl Exercise {
     fn which(&self) -> Which<'_> {
         Which::Case(self.case, Some(&self.size))
     }
+
+    /// The name of the kernel and its declaration.
+    fn signature(&self, ladder: &dyn Ladder) -> Result<(&'static str, &'static str)> {
+        ladder.signature(self.which())?.with_context(|| {
+            let Self { name, ladder, .. } = self;
+            format!("exercise {name}: expected a ladder that one kernel computes, found {ladder}")
+        })
+    }
 }
 
 /// The task as a file of CUDA C++: comments, then the kernel to begin with.
 fn task(ladder: &dyn Ladder, exercise: &Exercise) -> Result<String> {
     let name = exercise.name;
-    let (_, declaration) = ladder.signature(exercise.which())?.with_context(|| {
-        format!("exercise {name}: expected a ladder that one kernel computes, found {}", exercise.ladder)
-    })?;
+    let (_, declaration) = exercise.signature(ladder)?;
     let mut words = vec![exercise.title.to_owned(), String::new()];
     words.extend(exercise.task.split("\n\n").flat_map(|part| [part.replace('\n', " "), String::new()]));
     words.push("The kernel, as `rayspin-ladder try` declares it:".to_owned());
@@ -196,7 +202,7 @@ fn judge(
     let kept = CompileCache::new()?;
     let checker = Checker::new(context.device.host(), &kept)?;
     own::check_compiles(ladder, exercise.which(), &checker.device, own, SEED)?;
-    own::check_faults(ladder, &checker, own, SEED)?;
+    own::check_faults((ladder, exercise.signature(ladder)?.0), &checker, own, SEED)?;
     own::check_problem(ladder, exercise.which(), &checker, own, SEED)?;
     let mut counter = Counter::new(context, &kept, counters::gpu(DEFAULT_GPU)?, false, Some(own))?;
     let emulation = Emulation { ladder, which: exercise.which(), names: Vec::new() };

@@ -65,12 +65,12 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
             Err("--fast".to_owned())
         } else {
             match Checker::new(context.device.host(), &kept) {
-                Ok(checker) => Ok(check_faults(ladder, &checker, own, args.seed)?),
+                Ok(checker) => Ok(check_faults((ladder, kernel), &checker, own, args.seed)?),
                 Err(error) => Err(error.to_string()),
             }
         };
         if gpu || checked.is_err() {
-            check_trials(ladder, device, own, args.seed)?;
+            check_trials((ladder, kernel), device, own, args.seed)?;
         }
         let mut session = ladder.open_with(which, device, args.seed, own)?;
         let wanted = |name: &str| {
@@ -162,14 +162,28 @@ type Checked = std::result::Result<(), String>;
 /// Runs the kernel on the small problems of the tests in an emulator that looks for races and memory errors.
 ///
 /// Errors: it fails, is wrong, or has one of these, with the problem and its lines.
-pub(super) fn check_faults(ladder: &dyn Ladder, checker: &Checker, own: Own, seed: u64) -> Result<()> {
-    for trial in 0..ladder.trials() {
-        if ladder.signature(Which::Trial(trial))?.is_none() || STOP.load(Ordering::SeqCst) {
-            continue;
-        }
-        check_problem(ladder, Which::Trial(trial), checker, own, seed)?;
+pub(super) fn check_faults(
+    (ladder, kernel): (&dyn Ladder, &str),
+    checker: &Checker,
+    own: Own,
+    seed: u64,
+) -> Result<()> {
+    for trial in trials(ladder, kernel)?.into_iter().take_while(|_| !STOP.load(Ordering::SeqCst)) {
+        check_problem(ladder, trial, checker, own, seed)?;
     }
     Ok(())
+}
+
+/// The small problems of the tests that a kernel of this name computes; some ladders have a name for each of
+/// their kinds of problems.
+fn trials<'a>(ladder: &dyn Ladder, kernel: &str) -> Result<Vec<Which<'a>>> {
+    let mut trials = Vec::new();
+    for trial in (0..ladder.trials()).map(Which::Trial) {
+        if ladder.signature(trial)?.is_some_and(|(name, _)| name == kernel) {
+            trials.push(trial);
+        }
+    }
+    Ok(trials)
 }
 
 /// [`check_faults`] on one problem.
@@ -380,12 +394,9 @@ pub(super) fn check_compiles(
 /// Runs the kernel on every small problem of the tests: odd, prime, of size 1, longer than a tile.
 ///
 /// Errors: it fails or is wrong, with the problem.
-fn check_trials(ladder: &dyn Ladder, device: &Device, own: Own, seed: u64) -> Result<()> {
-    for trial in 0..ladder.trials() {
-        if ladder.signature(Which::Trial(trial))?.is_none() || STOP.load(Ordering::SeqCst) {
-            continue;
-        }
-        let mut session = ladder.open_with(Which::Trial(trial), device, seed, own)?;
+fn check_trials((ladder, kernel): (&dyn Ladder, &str), device: &Device, own: Own, seed: u64) -> Result<()> {
+    for trial in trials(ladder, kernel)?.into_iter().take_while(|_| !STOP.load(Ordering::SeqCst)) {
+        let mut session = ladder.open_with(trial, device, seed, own)?;
         let problem = session.problem();
         let index = session.variants().len() - 1;
         let description = || format!("{} on {problem}", own.name);

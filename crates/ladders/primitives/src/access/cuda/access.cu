@@ -92,19 +92,3 @@ extern "C" __global__ void global_memory(const unsigned* __restrict__ in, unsign
     const unsigned sum = reads(in, stride);
     if (THIS < n) out[THIS] = sum;
 }
-
-// A thread a texel, in blocks of any shape.
-extern "C" __global__ void image_global(const float* __restrict__ in, unsigned* __restrict__ out, int width,
-                                        int height) {
-    const int across = (width + blockDim.x - 1) / blockDim.x;
-    const int x = blockIdx.x % across * blockDim.x + threadIdx.x, y = blockIdx.x / across * blockDim.y + threadIdx.y;
-    if (x >= width || y >= height) return;
-    out[(unsigned long long)y * width + x] = __float_as_uint(in[(unsigned long long)y * width + x]);
-}
-
-extern "C" __global__ void image_texture(cudaTextureObject_t in, unsigned* __restrict__ out, int width, int height) {
-    const int across = (width + blockDim.x - 1) / blockDim.x;
-    const int x = blockIdx.x % across * blockDim.x + threadIdx.x, y = blockIdx.x / across * blockDim.y + threadIdx.y;
-    if (x >= width || y >= height) return;
-    out[(unsigned long long)y * width + x] = __float_as_uint(tex2D<float>(in, x + 0.5f, y + 0.5f));
-}
