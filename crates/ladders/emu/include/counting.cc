@@ -8,7 +8,10 @@
 #include <string.h>
 
 // As in record.rs.
-enum Kind : uint8_t { BLOCK, READ, WRITE, ATOMIC, TEXEL, BARRIER, WARP };
+enum Kind : uint8_t { BLOCK, READ, WRITE, ATOMIC, TEXEL, BARRIER, WARP, MATCH };
+
+// As in record.rs: added to the size of a volatile access.
+enum : uint8_t { FIRM = 0x80 };
 
 // As in Rust. `value` is an address; of a block its calls.
 struct Event {
@@ -169,7 +172,9 @@ static inline void access_wide(const void* code, const char* at, Kind kind) {
 extern "C" {
 #define ONE(NAME, N, KIND)                                                                            \
     HIDDEN void __tsan_##NAME##N(void* at) { access(HERE, at, N, KIND); }                             \
-    HIDDEN void __tsan_unaligned_##NAME##N(void* at) { access_range(HERE, (char*)at, N, KIND); }
+    HIDDEN void __tsan_volatile_##NAME##N(void* at) { access(HERE, at, N | FIRM, KIND); }             \
+    HIDDEN void __tsan_unaligned_##NAME##N(void* at) { access_range(HERE, (char*)at, N, KIND); }      \
+    HIDDEN void __tsan_unaligned_volatile_##NAME##N(void* at) { access_range(HERE, (char*)at, N, KIND); }
 #define ACCESS(N) ONE(read, N, READ) ONE(write, N, WRITE)
 ACCESS(1)
 ACCESS(2)
@@ -178,7 +183,9 @@ ACCESS(8)
 #undef ONE
 #define ONE(NAME, N, KIND)                                                                            \
     HIDDEN void __tsan_##NAME##N(void* at) { access_wide(HERE, (char*)at, KIND); }                    \
-    HIDDEN void __tsan_unaligned_##NAME##N(void* at) { access_range(HERE, (char*)at, N, KIND); }
+    HIDDEN void __tsan_volatile_##NAME##N(void* at) { access_wide(HERE, (char*)at, KIND); }           \
+    HIDDEN void __tsan_unaligned_##NAME##N(void* at) { access_range(HERE, (char*)at, N, KIND); }      \
+    HIDDEN void __tsan_unaligned_volatile_##NAME##N(void* at) { access_range(HERE, (char*)at, N, KIND); }
 ACCESS(16)
 HIDDEN void __tsan_read_range(void* at, unsigned long bytes) { access_range(HERE, (char*)at, bytes, READ); }
 HIDDEN void __tsan_write_range(void* at, unsigned long bytes) { access_range(HERE, (char*)at, bytes, WRITE); }

@@ -118,7 +118,7 @@ __attribute__((visibility("hidden"))) void emu_check_fence(bool wide);
 namespace emu {
 
 // As in counting.cc.
-enum Told : unsigned { TOLD_BARRIER = 5, TOLD_WARP = 6 };
+enum Told : unsigned { TOLD_BARRIER = 5, TOLD_WARP = 6, TOLD_MATCH = 7 };
 
 struct Index {
     unsigned x, y, z;
@@ -458,7 +458,7 @@ static EMU_PLUMBING bool complete_exchange(Workspace* w, unsigned thread, int bu
 
 static __attribute__((noinline)) EMU_PLUMBING uint64_t exchange(Exchange kind, int line, uint32_t mask, uint64_t operand,
                                                    uint32_t source) {
-    EMU_TELL(emu_count_sync(EMU_HERE, TOLD_WARP));
+    EMU_TELL(emu_count_sync(EMU_HERE, kind == MATCH ? TOLD_MATCH : TOLD_WARP));
     Workspace* w = self;
     unsigned thread = (unsigned)w->running;
     Thread* t = &w->threads[thread];

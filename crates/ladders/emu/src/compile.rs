@@ -50,6 +50,7 @@ const COUNTING: [&str; 12] = [
     "-fno-ipa-cp-clone",
     "-fno-partial-inlining",
     "-fsanitize=thread",
+    "--param=tsan-distinguish-volatile=1",
     "-fsanitize-coverage=trace-pc",
     "-g",
 ];

@@ -42,6 +42,8 @@ pub enum Kind {
     Barrier,
     /// An exchange between the lanes of a warp, or a barrier of a warp.
     Exchange,
+    /// A comparison of each lane with all others (`__match_any_sync`).
+    Match,
 }
 
 impl Kind {
@@ -159,6 +161,8 @@ pub struct Line {
     pub barriers: f64,
     /// Exchanges and barriers of warps.
     pub exchanges: f64,
+    /// Comparisons of each lane with all others.
+    pub matches: f64,
     /// Instructions of warps.
     pub work: Work,
     /// Active lanes of each instruction, summed over the instructions of warps.
@@ -207,7 +211,7 @@ pub struct Counts {
     pub touched: Vec<Touched>,
     /// Warps.
     pub warps: f64,
-    /// Blocks of code in which a warp waits for global memory, on average over all warps.
+    /// Times that warps wait for global memory, the sum of all warps.
     pub waits: f64,
     /// The same for shared memory.
     pub shared_waits: f64,
@@ -250,9 +254,20 @@ impl Counts {
             line.work.total()
                 + line.barriers
                 + line.exchanges
+                + line.matches
                 + line.accesses.iter().map(|access| access.requests).sum::<f64>()
         };
         self.lines.iter().map(own).sum()
+    }
+
+    /// Exchanges of warps.
+    pub fn exchanges(&self) -> f64 {
+        self.lines.iter().map(|line| line.exchanges).sum()
+    }
+
+    /// Comparisons of each lane of a warp with all others.
+    pub fn matches(&self) -> f64 {
+        self.lines.iter().map(|line| line.matches).sum()
     }
 
     /// Active lanes of an instruction, on average.
@@ -308,6 +323,7 @@ impl Line {
             splits: 0.0,
             barriers: 0.0,
             exchanges: 0.0,
+            matches: 0.0,
             work: Work::default(),
             lane_work: 0.0,
         }
@@ -320,6 +336,7 @@ impl Line {
             (&mut self.splits, other.splits),
             (&mut self.barriers, other.barriers),
             (&mut self.exchanges, other.exchanges),
+            (&mut self.matches, other.matches),
             (&mut self.lane_work, other.lane_work),
         ] {
             *own += more;

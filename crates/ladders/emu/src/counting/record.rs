@@ -69,6 +69,9 @@ pub(crate) struct RawCounting {
     blocks: unsafe extern "C" fn(*mut u64, *mut u64) -> *const RawWork,
 }
 
+/// Added to the size of a volatile access.
+const FIRM: u8 = 0x80;
+
 fn kind(raw: u8) -> Option<Kind> {
     Some(match raw {
         1 => Kind::Read,
@@ -77,6 +80,7 @@ fn kind(raw: u8) -> Option<Kind> {
         4 => Kind::Texel,
         5 => Kind::Barrier,
         6 => Kind::Exchange,
+        7 => Kind::Match,
         _ => return None,
     })
 }
@@ -393,7 +397,8 @@ impl<'a> Recording<'a> {
                 }
                 number => number,
             };
-            thread.items.push(Item { code: event.code, kind, size: event.size, array, value: event.value });
+            let (size, firm) = (event.size & !FIRM, event.size & FIRM != 0);
+            thread.items.push(Item { code: event.code, kind, size, firm, array, value: event.value });
         }
         if let Some(last) = last {
             self.graph.edge(last, END);
@@ -463,6 +468,7 @@ impl<'a> Recording<'a> {
             match kind {
                 Kind::Barrier => line.barriers += counted.requests,
                 Kind::Exchange => line.exchanges += counted.requests,
+                Kind::Match => line.matches += counted.requests,
                 Kind::Read | Kind::Write | Kind::Atomic | Kind::Texel => {
                     let (array, space) = name(array);
                     line.insert(Access {
@@ -506,7 +512,7 @@ impl<'a> Recording<'a> {
             warps: self.happened.warps,
             waits: self.happened.waits,
             shared_waits: self.happened.shared_waits,
-            longest: self.happened.longest as f64,
+            longest: self.happened.longest,
         }
     }
 }

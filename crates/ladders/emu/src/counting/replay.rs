@@ -15,6 +15,8 @@ pub(crate) struct Item {
     pub(crate) code: u32,
     pub(crate) kind: Kind,
     pub(crate) size: u8,
+    /// Whether the access is volatile: loads that follow are not moved across it.
+    pub(crate) firm: bool,
     /// The array's number, of accesses.
     pub(crate) array: u16,
     pub(crate) value: u64,
@@ -76,12 +78,12 @@ pub(crate) struct Happened {
     /// The distinct sectors of each array.
     pub(crate) touched: Map<u16, Touched>,
     pub(crate) warps: f64,
-    /// Blocks of code with loads from global memory: a warp waits once for each.
+    /// Times that warps wait for global memory ([`Waits`]).
     pub(crate) waits: f64,
     /// Blocks of code that use shared memory.
     pub(crate) shared_waits: f64,
-    /// The longest chain of a warp's blocks of code with loads.
-    pub(crate) longest: u64,
+    /// The same of the warp with most, not weighted.
+    pub(crate) longest: f64,
 }
 
 /// The sectors of an array that are touched.
@@ -186,7 +188,36 @@ pub(crate) struct Replay<'a> {
     block: u32,
     weight: f64,
     sectors: Vec<u64>,
-    waits: u64,
+    waits: Waits,
+}
+
+/// Loads of a loop's neighbouring turns that a compiler lets wait together.
+const TOGETHER: f64 = 4.0;
+
+/// How often a warp waits for loads.
+///
+/// The loads of a block of code wait together, and so do those of [`TOGETHER`] blocks after each other. Loads
+/// are not moved across an atomic operation, a volatile access or a barrier: those behind it wait anew. An
+/// atomic operation itself is not waited for, as most are made for their effect alone.
+#[derive(Debug, Default)]
+struct Waits {
+    done: f64,
+    /// Blocks with loads since the last access that loads are not moved across.
+    open: f64,
+}
+
+impl Waits {
+    /// A block of code that has loads or none.
+    fn load(&mut self, loads: bool) {
+        self.open += if loads { 1.0 } else { 0.0 };
+    }
+
+    fn close(&mut self) {
+        if self.open > 0.0 {
+            self.done += (self.open / TOGETHER).max(1.0);
+            self.open = 0.0;
+        }
+    }
 }
 
 impl<'a> Replay<'a> {
@@ -201,15 +232,17 @@ impl<'a> Replay<'a> {
             block,
             weight,
             sectors: Vec::new(),
-            waits: 0,
+            waits: Waits::default(),
         };
         let present = (0..threads.len()).filter(|&lane| !threads[lane].visits.is_empty());
         let mask = present.fold(0u32, |mask, lane| mask | 1 << lane);
         for start in replay.groups(mask) {
             replay.together(start.1, END);
         }
-        let waits = replay.waits;
+        replay.waits.close();
+        let waits = replay.waits.done;
         replay.happened.warps += weight;
+        replay.happened.waits += waits * weight;
         replay.happened.longest = replay.happened.longest.max(waits);
     }
 
@@ -284,13 +317,22 @@ impl<'a> Replay<'a> {
         let parts = requests.into_iter().flat_map(|request| request.parts().into_iter().enumerate());
         for (part, request) in parts {
             let space = self.known.spaces.get(request.item.array as usize).copied();
-            global |= request.item.kind.reads() && matches!(space, Some(Space::Global | Space::Texture));
+            let Item { kind, firm, .. } = request.item;
+            let loads = matches!(kind, Kind::Read | Kind::Texel)
+                && matches!(space, Some(Space::Global | Space::Texture));
+            if firm || matches!(kind, Kind::Atomic | Kind::Barrier) {
+                self.waits.load(std::mem::take(&mut global));
+                self.waits.close();
+                self.waits.load(loads);
+                self.waits.close();
+            } else {
+                global |= loads;
+            }
             shared |= request.item.kind.is_access() && space == Some(Space::Shared);
             self.count(&request, space, part == 0);
         }
-        self.happened.waits += if global { self.weight } else { 0.0 };
+        self.waits.load(global);
         self.happened.shared_waits += if shared { self.weight } else { 0.0 };
-        self.waits += u64::from(global);
         for lane in lanes_of(mask) {
             self.positions[lane] += 1;
         }

@@ -22,8 +22,11 @@ const SCATTERED: f64 = 2.0;
 /// and the factor that this takes longer. Source: the naive transpose of 8192² on an H100,
 /// benches/results/2026-11-21-h100.
 const PARTIAL: (f64, f64) = (0.6, 3.0);
-/// Loads of a loop's neighbouring turns that a compiler lets wait together.
+/// Uses of shared memory in neighbouring blocks of code that wait together.
 const TOGETHER: f64 = 4.0;
+/// Cycles of a multiprocessor for a comparison of each lane with all others. Source: histogram `gpu-matched` on
+/// an H100, benches/results/2026-11-21-h100.
+const MATCH: f64 = 31.0;
 
 /// What limits a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -98,18 +101,17 @@ pub(super) fn predict(gpu: &Gpu, counts: &Counts, registers: Option<u32>) -> Pre
         work.integer * WARP / gpu.integer,
         work.double * WARP / gpu.double,
         work.special * WARP / gpu.special,
-        // Loads and stores of all memories go through one pipe.
-        requests + constants,
+        // Loads and stores of all memories go through one pipe, and exchanges too.
+        requests + constants + counts.exchanges() + MATCH * counts.matches(),
     ];
     let instructions = pipes.into_iter().fold(0.0, f64::max);
     // Little's law: what all warps wait, over the warps that wait at a time.
     let in_cache = memory * 2.0 < sectors * SECTOR;
     let latency = if in_cache { gpu.wait_cache } else { gpu.wait_memory };
-    let each = counts.waits / counts.warps.max(1.0);
-    let chain = |waits: f64| (waits / TOGETHER).max(waits.min(1.0));
-    let waits = chain(each) * counts.warps * latency
-        + chain(counts.shared_waits / counts.warps.max(1.0)) * counts.warps * gpu.wait_shared;
-    let longest = chain(counts.longest) * latency * counts.launches as f64 / gpu.clock;
+    let shared_waits = counts.shared_waits / TOGETHER;
+    let waits =
+        counts.waits * latency + shared_waits.max(counts.shared_waits.min(counts.warps)) * gpu.wait_shared;
+    let longest = counts.longest * latency * counts.launches as f64 / gpu.clock;
     let parts = vec![
         (Limit::Memory, memory / gpu.memory),
         (Limit::Cache, cached / gpu.cache),
@@ -225,6 +227,7 @@ mod tests {
             splits: 0.0,
             barriers: 0.0,
             exchanges: 0.0,
+            matches: 0.0,
             work: Work::default(),
             lane_work: 0.0,
         };

@@ -160,6 +160,9 @@ fn line_rows(line: &Line) -> Vec<Vec<Cell>> {
     if line.exchanges > 0.0 {
         other("exchange".to_owned(), line.exchanges, None, None);
     }
+    if line.matches > 0.0 {
+        other("match".to_owned(), line.matches, None, None);
+    }
     for access in &line.accesses {
         let global = matches!(access.space, Space::Global | Space::Texture);
         rows.push(vec![
@@ -270,7 +273,7 @@ fn kernel(kernel: &Kernel) -> Value {
         })).collect::<Vec<_>>(),
         "lines": counts.lines.iter().map(|line| value!({
             "file": line.place.file, "line": line.place.line, "text": line.text, "visits": line.visits,
-            "lanes": line.lanes, "splits": line.splits, "barriers": line.barriers, "exchanges": line.exchanges,
+            "lanes": line.lanes, "splits": line.splits, "barriers": line.barriers, "exchanges": line.exchanges, "matches": line.matches,
             "instructions": line.work.total(),
             "accesses": line.accesses.iter().map(access).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
