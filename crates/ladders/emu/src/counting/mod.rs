@@ -47,10 +47,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn reads(self) -> bool {
-        matches!(self, Self::Read | Self::Texel | Self::Atomic)
-    }
-
     fn is_access(self) -> bool {
         matches!(self, Self::Read | Self::Write | Self::Atomic | Self::Texel)
     }
