@@ -16,9 +16,9 @@ pub(crate) struct SharedMaps {
 }
 
 impl SharedMaps {
-    /// The maps, and a copy of them where the CPU is to take over from a GPU that fails.
-    pub(crate) fn new(maps: CoilMaps<f32>, finish_on_cpu: bool) -> Result<Self> {
-        let copied = finish_on_cpu && maps.device().kind() == BackendKind::Cuda;
+    /// The maps, and a copy of them on the host where other devices are to take them over from a GPU.
+    pub(crate) fn new(maps: CoilMaps<f32>, copies: bool) -> Result<Self> {
+        let copied = copies && maps.device().kind() == BackendKind::Cuda;
         let host = if copied { Some(Arc::new(maps.to_host()?)) } else { None };
         Ok(Self { maps, host })
     }
@@ -31,11 +31,16 @@ impl SharedMaps {
         }
     }
 
-    /// The maps on a device, to which they move from a GPU that failed.
+    /// The maps on a device, to which they move from another GPU. Its copy stays where other devices may
+    /// want it.
     pub(crate) fn on(&mut self, device: &Device) -> Result<CoilMaps<f32>> {
-        if device.kind() == BackendKind::Cpu && self.maps.device().kind() == BackendKind::Cuda {
-            let host = self.to_host()?;
-            *self = Self { maps: Array::from_host(device, &host)?.into(), host: None };
+        if self.maps.device().kind() == BackendKind::Cuda && !self.maps.device().same_as(device) {
+            let host = match self.host.take() {
+                Some(host) => host,
+                None => Arc::new(self.maps.to_host()?),
+            };
+            self.maps = Array::from_host(device, &host)?.into();
+            self.host = (device.kind() == BackendKind::Cuda).then_some(host);
         }
         Ok(self.maps.clone())
     }

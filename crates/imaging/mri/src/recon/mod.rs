@@ -4,6 +4,7 @@ mod ahead;
 mod folding;
 mod intensity;
 mod judge;
+mod lanes;
 mod options;
 pub mod plan;
 mod run;
@@ -174,6 +175,16 @@ impl Reconstructor {
         self.frame_of(frame, None, monitor)
     }
 
+    /// [`Self::frame`] of a frame that the caller keeps, in case that the device fails.
+    fn kept_frame(&mut self, frame: &Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
+        let mut notes = Vec::new();
+        self.extent = Extent::of(frame, self.coils(frame), &self.options);
+        let mut done =
+            with_recovery(self, &mut notes, |recon, _| recon.attempt(Cow::Borrowed(frame), None, monitor))?;
+        done.notes.append(&mut notes);
+        Ok(done)
+    }
+
     /// Reconstructs a frame that several are joined to, with the number of samples of each
     /// ([`joined`](crate::encoding::joined)): the coefficients of a temporal basis, `[coefficient, …matrix]`.
     /// Errors: as [`Self::frame`].
@@ -270,7 +281,7 @@ impl Reconstructor {
             // The images that follow need other plans.
             recon.cache.give_back();
             let (maps, notes) = estimated?;
-            Ok((SharedMaps::new(maps, recon.options.run.finish_on_cpu)?, notes))
+            Ok((SharedMaps::new(maps, recon.options.run.copies_maps())?, notes))
         })?;
         notes.extend(estimate_notes);
         Ok(maps)

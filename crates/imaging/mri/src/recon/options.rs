@@ -83,6 +83,15 @@ pub struct RunOptions {
     pub finish_on_cpu: bool,
     /// Where Toeplitz kernels are kept from run to run.
     pub kernels: Option<Arc<dyn KernelStore>>,
+    /// Devices beside the one of the run. Frames of a series go to whichever is free.
+    pub beside: Vec<Device>,
+}
+
+impl RunOptions {
+    /// Whether maps of a GPU have a copy on the host, for the device that takes over or computes beside it.
+    pub(crate) fn copies_maps(&self) -> bool {
+        self.finish_on_cpu || !self.beside.is_empty()
+    }
 }
 
 impl Default for ReconOptions {

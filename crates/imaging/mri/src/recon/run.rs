@@ -1,20 +1,23 @@
 //! The frames of a series, one after another: what is kept from one to the next.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::slices::Stack;
 use rayspin_core::{C32, Error, Geometry, Monitor, Result};
 use rayspin_device::Device;
+use rayspin_run::Recoverable;
 
 use super::intensity::divide_images;
 use super::judge::{Judge, is_empty};
 use super::{
-    AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, Searched, Solve,
+    AXES_OF_SETS, Certificate, FrameImage, Frames, LAMBDA, ReconOptions, Reconstructor, RunOptions, Searched,
+    Solve,
 };
 use crate::encoding::{SharedMaps, joined, notes_of_joined};
 use crate::methods::{self, Kind, Span, Value};
-use crate::prepare::Preparation;
+use crate::prepare::{Mixing, Preparation};
 use crate::scan::{self, Frame, Label, grid_of, in_time, varying};
 
 /// What coil images that are kept apart need.
@@ -32,6 +35,8 @@ pub(super) struct SeriesRun {
     /// What a slice of the first volume leaves for the others.
     cache: BTreeMap<u16, SliceCache>,
     repeated: bool,
+    /// Slices of which the first device has made an image.
+    learned: BTreeSet<u16>,
     /// The slices of the first volume, and where they lie.
     places: Vec<(u16, Geometry)>,
     /// How many images came, and how far their slices lay at most from the first volume's, in voxels.
@@ -52,6 +57,62 @@ pub(super) struct SeriesRun {
 struct SliceCache {
     maps: Option<SharedMaps>,
     eigenvalue: Option<f64>,
+}
+
+/// What becomes of a frame.
+pub(super) enum Begun {
+    /// Its image is made of it alone.
+    Frame,
+    /// It holds no signal, and its image is 0.
+    Empty(ArrayD<C32>),
+    /// The method solves for all frames together.
+    Together,
+}
+
+/// What differs from frame to frame in the options of a reconstructor.
+pub(super) struct Choice {
+    keep_maps: bool,
+    eigenvalue: Option<f64>,
+    maps: MapsOfSlice,
+    method: Arc<dyn methods::Method>,
+    field_map: Option<ArrayD<f32>>,
+    mixing: Option<Arc<Mixing>>,
+}
+
+/// Where a frame's sensitivity maps are from.
+enum MapsOfSlice {
+    /// Another frame of the slice.
+    Shared(SharedMaps),
+    /// The options.
+    Given(ArrayD<C32>),
+    /// The options as they are, or the frame itself.
+    Own,
+}
+
+impl Choice {
+    /// The maps of another frame.
+    pub(super) fn shared_maps(&mut self) -> Option<&mut SharedMaps> {
+        match &mut self.maps {
+            MapsOfSlice::Shared(maps) => Some(maps),
+            MapsOfSlice::Given(_) | MapsOfSlice::Own => None,
+        }
+    }
+
+    pub(super) fn apply_to(self, reconstructor: &mut Reconstructor) {
+        let Self { keep_maps, eigenvalue, maps, method, field_map, mixing } = self;
+        reconstructor.options.keep_maps = keep_maps;
+        reconstructor.cache.eigenvalue = eigenvalue;
+        match maps {
+            MapsOfSlice::Shared(maps) => reconstructor.cache.shared = Some(maps),
+            MapsOfSlice::Given(maps) => reconstructor.set_maps(Some(maps)),
+            MapsOfSlice::Own => reconstructor.cache.shared = None,
+        }
+        reconstructor.options.method = method;
+        if field_map.is_some() {
+            reconstructor.set_field_map(field_map);
+        }
+        reconstructor.mixing = mixing;
+    }
 }
 
 /// What a run leaves besides its images.
@@ -95,6 +156,7 @@ impl SeriesRun {
             taken,
             cache: BTreeMap::new(),
             repeated,
+            learned: BTreeSet::new(),
             places: Vec::with_capacity(taken),
             came: 0,
             moved: 0.0,
@@ -138,40 +200,93 @@ impl SeriesRun {
         reconstructor.prepare(preparation, frame, notes, monitor)
     }
 
-    /// The image `[z, y, x]` of a frame; none yet where the method solves for all frames together, whose
-    /// images [`Self::all_together`] gives.
-    pub(super) fn image(
-        &mut self,
-        label: Label,
-        frame: Frame,
-        monitor: &Monitor<'_>,
-    ) -> Result<Option<ArrayD<C32>>> {
-        self.expect_slices(&frame)?;
+    /// Looks at a frame whose turn it is, and prepares its coils.
+    pub(super) fn begin(&mut self, label: Label, frame: &Frame, monitor: &Monitor<'_>) -> Result<Begun> {
+        self.expect_slices(frame)?;
         if self.options.basis.is_none() {
-            self.prepare(&frame, monitor)?;
+            self.prepare(frame, monitor)?;
         }
         match self.places.get(self.came % self.taken) {
             Some((_, first)) => self.moved = self.moved.max(scan::moved(first, &frame.geometry)),
             None => self.places.push((label.slice, frame.geometry)),
         }
         self.came += 1;
-        let empty = self.judge.look(label, &frame);
+        let empty = self.judge.look(label, frame);
         if self.options.solves_together() {
-            self.together.entry(label.slice).or_default().push(frame);
-            return Ok(None);
+            return Ok(Begun::Together);
         }
-        let dims = frame.matrix.len();
         if empty && self.taken > 1 && (self.estimates_maps_of(&label) || !self.options.needs_maps()) {
-            return self.nothing(&frame).map(Some);
+            return self.nothing(frame).map(Begun::Empty);
         }
-        self.choose(&label, &frame)?;
         if self.options.search_lambda && self.searched.is_none() {
-            self.search(&frame, monitor)?;
+            self.choose(&label, frame)?;
+            self.search(frame, monitor)?;
         }
+        Ok(Begun::Frame)
+    }
+
+    /// Keeps a frame that the method solves for together with others.
+    pub(super) fn keep(&mut self, label: Label, frame: Frame) {
+        self.together.entry(label.slice).or_default().push(frame);
+    }
+
+    /// Whether a frame needs no other frame's result any more, so that any device may make its image.
+    pub(super) fn is_learned(&self, label: Label) -> bool {
+        !self.repeated || self.learned.contains(&label.slice)
+    }
+
+    /// Reconstructs a frame on the first device.
+    pub(super) fn frame(&mut self, label: Label, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
+        self.choose(&label, &frame)?;
         let result = self.reconstructor.frame(frame, monitor)?;
+        self.learn(label, &result)?;
+        Ok(result)
+    }
+
+    /// [`Self::frame`] of a frame that the caller keeps.
+    pub(super) fn kept_frame(
+        &mut self,
+        label: Label,
+        frame: &Frame,
+        monitor: &Monitor<'_>,
+    ) -> Result<FrameImage> {
+        self.choose(&label, frame)?;
+        let result = self.reconstructor.kept_frame(frame, monitor)?;
+        self.learn(label, &result)?;
+        Ok(result)
+    }
+
+    /// The image `[z, y, x]` of a frame. Results of frames come in their order.
+    pub(super) fn end(&mut self, label: Label, result: FrameImage, dims: usize) -> Result<ArrayD<C32>> {
         let mut image = as_volumes(self.taken_from(label, result, dims)?, dims);
         self.divide(&label, &mut image)?;
-        Ok(Some(image))
+        Ok(image)
+    }
+
+    /// The device that leads.
+    pub(super) fn device(&self) -> &Device {
+        &self.reconstructor.device
+    }
+
+    /// The devices beside it; none where the method solves for all frames together.
+    pub(super) fn beside(&self) -> Vec<Device> {
+        if self.options.solves_together() { Vec::new() } else { self.options.run.beside.clone() }
+    }
+
+    /// What reconstructors beside the first start with. A frame that fails there comes back.
+    pub(super) fn options_beside(&self) -> ReconOptions {
+        let run = RunOptions { finish_on_cpu: false, beside: Vec::new(), ..self.options.run.clone() };
+        ReconOptions { run, ..self.options.clone() }
+    }
+
+    /// Another device leads from now on.
+    pub(super) fn lead_by(&mut self, device: Device) {
+        self.reconstructor.move_to(device);
+    }
+
+    /// Says that a device failed and others go on.
+    pub(super) fn note_failure(&mut self, device: &str, error: &Error) {
+        self.note(vec![format!("computing without {device}: {error}")]);
     }
 
     /// Divides the images of a slice by the intensity of its maps, where the options have it.
@@ -263,20 +378,26 @@ impl SeriesRun {
         Ok(())
     }
 
-    /// Keeps what a result leaves besides its image, and returns that.
-    fn taken_from(&mut self, label: Label, result: FrameImage, dims: usize) -> Result<ArrayD<C32>> {
-        self.note(result.notes);
-        self.certificates.extend(result.certificates.into_iter().map(|certificate| certificate.of(label)));
+    /// Keeps what the first device's result leaves to the other frames of the slice.
+    fn learn(&mut self, label: Label, result: &FrameImage) -> Result<()> {
         if self.repeated {
             let cache = self.cache.entry(label.slice).or_default();
             // They may have come to another device.
             cache.maps = self.reconstructor.cache.shared.clone().or(cache.maps.take());
             if let Some(used) = self.reconstructor.used.take().filter(|_| cache.maps.is_none()) {
-                cache.maps = Some(SharedMaps::new(used, self.options.run.finish_on_cpu)?);
+                cache.maps = Some(SharedMaps::new(used, self.options.run.copies_maps())?);
             }
             let eigenvalue = result.solve.as_ref().map(|solve| solve.eigenvalue);
             cache.eigenvalue = cache.eigenvalue.or(eigenvalue);
+            self.learned.insert(label.slice);
         }
+        Ok(())
+    }
+
+    /// Keeps what a result leaves besides its image, and returns that.
+    fn taken_from(&mut self, label: Label, result: FrameImage, dims: usize) -> Result<ArrayD<C32>> {
+        self.note(result.notes);
+        self.certificates.extend(result.certificates.into_iter().map(|certificate| certificate.of(label)));
         if let Some(mut solve) = result.solve {
             solve.label = label;
             self.solves.push(solve);
@@ -287,38 +408,53 @@ impl SeriesRun {
         Ok(result.image)
     }
 
-    /// Maps and images of the label's slice, for the reconstructor.
+    /// Maps and images of the label's slice, for the first device.
     fn choose(&mut self, label: &Label, frame: &Frame) -> Result<()> {
-        // Maps of later volumes are not asked for.
-        self.reconstructor.options.keep_maps = self.options.keep_maps && self.maps.len() < self.taken;
+        let mixing = self.reconstructor.mixing.take();
+        let choice = Choice { mixing, ..self.choice(label, frame)? };
+        choice.apply_to(&mut self.reconstructor);
+        Ok(())
+    }
+
+    /// Maps and images of the label's slice, for the device that makes the frame's image.
+    pub(super) fn choice(&self, label: &Label, frame: &Frame) -> Result<Choice> {
         let cache = self.cache.get(&label.slice);
-        self.reconstructor.cache.eigenvalue = cache.and_then(|cache| cache.eigenvalue);
         let position = self.scan_slices.iter().position(|&slice| slice == label.slice).unwrap_or(0);
         let several = self.scan_slices.len() > 1;
-        if let Some(maps) = cache.and_then(|cache| cache.maps.clone()) {
-            self.reconstructor.cache.shared = Some(maps);
+        let maps = if let Some(maps) = cache.and_then(|cache| cache.maps.clone()) {
+            MapsOfSlice::Shared(maps)
         } else if let Some(given) = &self.options.maps
             && (several || self.preparation.changes_coils())
         {
             let given = maps_of_slice(given, &frame.matrix, position, self.scan_slices.len())?;
-            let prepared = self.preparation.maps_of_prepared(label, given)?;
-            self.reconstructor.set_maps(Some(prepared));
+            MapsOfSlice::Given(self.preparation.maps_of_prepared(label, given)?)
         } else {
-            self.reconstructor.cache.shared = None;
-        }
-        if several {
-            let images = images_of_slice(&*self.options.method, frame, position, self.scan_slices.len())?;
-            self.reconstructor.options.method = methods::with(&*self.options.method, images)?;
-        }
-        if let Some(given) = &self.options.field_map
-            && several
-        {
-            let shape = [&[self.scan_slices.len()], &frame.matrix[..]].concat();
-            rayspin_core::expect_shape("field map", &shape, given.shape())?;
-            let slice = given.index_axis(ndarray::Axis(0), position).to_owned();
-            self.reconstructor.set_field_map(Some(slice));
-        }
-        Ok(())
+            MapsOfSlice::Own
+        };
+        let method = match several {
+            true => {
+                let images = images_of_slice(&*self.options.method, frame, position, self.scan_slices.len())?;
+                methods::with(&*self.options.method, images)?
+            }
+            false => self.options.method.clone(),
+        };
+        let field_map = match &self.options.field_map {
+            Some(given) if several => {
+                let shape = [&[self.scan_slices.len()], &frame.matrix[..]].concat();
+                rayspin_core::expect_shape("field map", &shape, given.shape())?;
+                Some(given.index_axis(ndarray::Axis(0), position).to_owned())
+            }
+            _ => None,
+        };
+        Ok(Choice {
+            // Maps of later volumes are not asked for.
+            keep_maps: self.options.keep_maps && self.maps.len() < self.taken,
+            eigenvalue: cache.and_then(|cache| cache.eigenvalue),
+            maps,
+            method,
+            field_map,
+            mixing: self.reconstructor.mixing.clone(),
+        })
     }
 
     fn keep_maps(&mut self, label: &Label, maps: ArrayD<C32>, dims: usize) -> Result<()> {

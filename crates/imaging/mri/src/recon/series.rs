@@ -3,6 +3,7 @@ use rayspin_core::{C32, Error, Image, Monitor, Ranges, Result};
 use rayspin_device::Device;
 
 use super::judge::Judge;
+use super::lanes::with_lanes;
 use super::run::{RunEnd, SeriesRun, as_volumes};
 use super::{Certificate, ReconOptions, Reconstructor, Searched, Solve};
 use crate::corrections::measure;
@@ -178,13 +179,15 @@ fn images_of(
     let (volumes, slices) = grid_of(labels)?;
     let images = run.images_of(volumes);
     let mut stacked = Stack::new(images * slices);
-    for label in labels {
-        let frame = source(*label, &mut run.notes)?;
-        if let Some(image) = run.image(*label, frame, monitor)? {
-            stacked.push(image)?;
+    with_lanes(&mut run, monitor, |lanes| {
+        let mut take = |image, _: &mut SeriesRun| stacked.push(image);
+        for label in labels {
+            let frame = source(*label, &mut lanes.run.notes)?;
+            lanes.push(*label, frame, &mut take)?;
+            monitor.check()?;
         }
-        monitor.check()?;
-    }
+        lanes.finish(&mut take)
+    })?;
     run.all_together(labels, monitor)?.into_iter().try_for_each(|image| stacked.push(image))?;
     let data = stacked.finish(images)?;
     let stacks = run.stacks(data.shape()[data.ndim() - 3])?;

@@ -7,6 +7,7 @@ use rayspin_device::Device;
 use rayspin_run::{Endpoints, StreamTimes};
 pub use rayspin_scan::mri::StreamItem;
 
+use super::lanes::with_lanes;
 use super::run::{ONE_VOLUME, RunEnd, SeriesRun};
 use super::{Certificate, Frames, ReconOptions, Searched, Solve};
 
@@ -94,33 +95,39 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
     let mut volumes =
         Volumes { slices, collected: Vec::with_capacity(slices), stacks: None, done: 0, shape: None };
     let mut expected = labels.iter();
-    let times = rayspin_run::stream(ends, |item, notes, emit| {
-        for note in notes {
-            if !run.notes.contains(&note) {
-                run.notes.push(note);
-            }
-        }
-        let (label, frame) = match item {
-            Some(StreamItem::Image(label, frame)) => (label, frame),
-            Some(StreamItem::Maps(label, frame)) => return run.learn_maps(label, frame, monitor),
-            None => {
-                if expected.len() > 0 {
-                    let found = labels.len() - expected.len();
-                    return Err(Error::value("frames of a stream", labels.len().to_string(), found));
+    let times = with_lanes(&mut run, monitor, |lanes| {
+        rayspin_run::stream(ends, |item, notes, emit| {
+            for note in notes {
+                if !lanes.run.notes.contains(&note) {
+                    lanes.run.notes.push(note);
                 }
-                for image in run.all_together(labels, monitor)? {
-                    volumes.push(image, &mut run, emit, monitor)?;
-                }
-                return Ok(());
             }
-        };
-        if expected.next() != Some(&label) {
-            return Err(Error::value("frames of a stream", "the order of the labels", format!("{label:?}")));
-        }
-        if let Some(image) = run.image(label, frame, monitor)? {
-            volumes.push(image, &mut run, emit, monitor)?;
-        }
-        monitor.check()
+            let mut take = |image, run: &mut SeriesRun| volumes.push(image, run, emit, monitor);
+            let (label, frame) = match item {
+                Some(StreamItem::Image(label, frame)) => (label, frame),
+                Some(StreamItem::Maps(label, frame)) => return lanes.run.learn_maps(label, frame, monitor),
+                None => {
+                    if expected.len() > 0 {
+                        let found = labels.len() - expected.len();
+                        return Err(Error::value("frames of a stream", labels.len().to_string(), found));
+                    }
+                    lanes.finish(&mut take)?;
+                    for image in lanes.run.all_together(labels, monitor)? {
+                        take(image, lanes.run)?;
+                    }
+                    return Ok(());
+                }
+            };
+            if expected.next() != Some(&label) {
+                return Err(Error::value(
+                    "frames of a stream",
+                    "the order of the labels",
+                    format!("{label:?}"),
+                ));
+            }
+            lanes.push(label, frame, &mut take)?;
+            monitor.check()
+        })
     })?;
     let RunEnd { solves, maps, notes, certificates, searched } = run.finish()?;
     Ok(StreamEnd { solves, maps, notes, certificates, searched, times })

@@ -1,0 +1,162 @@
+//! Frames on several devices at once: the images are those of one device, in the same order, also where a
+//! device fails.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{alike, iterations};
+use ndarray::Axis;
+use rayspin_core::{Error, Monitor, Result};
+use rayspin_device::Device;
+use rayspin_emu::{Emulator, Fault, Faulty};
+use rayspin_mri::recon::{
+    Frames, ReconOptions, ScanImage, Selection, StreamItem, Volume, reconstruct_scan, reconstruct_stream,
+};
+use rayspin_mri::scan::{FrameOptions, Label};
+use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
+use rayspin_mri::simulate::{SimulateOptions, Simulation, simulate};
+use rayspin_run::Endpoints;
+
+const GOLDEN: Sampling = Sampling::Radial { spokes: 12, angles: SpokeAngles::Golden };
+
+/// An emulated GPU that fails as asked.
+struct Card {
+    driver: Arc<Faulty>,
+    device: Device,
+}
+
+fn cards(count: usize) -> Vec<Card> {
+    let card = |_| {
+        let driver = Arc::new(Faulty::new(Arc::new(Emulator::new().unwrap())));
+        let device = Device::with_driver(driver.clone(), Device::cpu_with_threads(1).unwrap());
+        Card { driver, device }
+    };
+    (0..count).map(card).collect()
+}
+
+fn scan(sampling: Sampling, slices: usize, repetitions: usize) -> Simulation {
+    let options = SimulateOptions {
+        dims: 2,
+        matrix: [16, 16, slices],
+        fov_mm: [220.0, 220.0, 5.0 * slices as f64],
+        coils: 2,
+        repetitions,
+        sampling,
+        ..SimulateOptions::default()
+    };
+    simulate(&options, &Monitor::silent()).unwrap()
+}
+
+/// The first card leads, the others are beside it.
+fn over(cards: &[Card], options: &ReconOptions) -> ReconOptions {
+    let mut options = options.clone();
+    options.run.beside = cards[1..].iter().map(|card| card.device.clone()).collect();
+    options
+}
+
+fn images(cards: &[Card], simulation: &Simulation, options: &ReconOptions) -> Result<ScanImage> {
+    let (selection, frames) = (Selection::default(), FrameOptions::default());
+    let options = over(cards, options);
+    reconstruct_scan(&cards[0].device, &simulation.scan, &selection, &frames, &options, &Monitor::silent())
+}
+
+/// The stream's volumes are those of `expected`.
+fn streams(cards: &[Card], simulation: &Simulation, options: &ReconOptions, expected: &ScanImage) {
+    let index = simulation.scan.frames().unwrap();
+    let labels: Vec<Label> = index.labels().collect();
+    let mut slices: Vec<u16> = labels.iter().map(|label| label.slice).collect();
+    slices.sort_unstable();
+    slices.dedup();
+    let mut next = labels.iter();
+    let mut source = |notes: &mut Vec<String>| -> Result<Option<StreamItem>> {
+        let Some(&label) = next.next() else { return Ok(None) };
+        Ok(Some(StreamItem::Image(label, index.assemble(label, &FrameOptions::default(), notes)?)))
+    };
+    let mut seen = 0;
+    let mut sink = |volume: Volume| -> Result<()> {
+        assert_eq!(volume.index, seen);
+        let whole = expected.image.data();
+        let wanted = if whole.ndim() == 4 { whole.index_axis(Axis(0), seen) } else { whole.view() };
+        assert_eq!(volume.data, wanted);
+        seen += 1;
+        Ok(())
+    };
+    let frames = Frames { labels: &labels, slices: &slices, notes: Vec::new() };
+    let (ends, options) = (Endpoints { source: &mut source, sink: &mut sink }, over(cards, options));
+    let end = reconstruct_stream(&cards[0].device, frames, ends, &options, &Monitor::silent()).unwrap();
+    assert_eq!(seen, labels.len() / slices.len());
+    assert_eq!(end.solves, expected.solves);
+    assert_eq!(end.maps, expected.maps);
+}
+
+#[test]
+fn images_of_several_devices_are_those_of_one() {
+    let full = Sampling::Cartesian(CartesianPattern::Full);
+    for (sampling, slices, repetitions, method) in [
+        (GOLDEN, 1, 7, "cg-sense"),
+        (full.clone(), 3, 3, "cg-sense"),
+        (full.clone(), 5, 1, "cartesian"),
+        (GOLDEN, 1, 1, "gridding"),
+    ] {
+        let simulation = scan(sampling, slices, repetitions);
+        let options = ReconOptions { keep_maps: true, ..iterations(alike(method), 3) };
+        let one = images(&cards(1), &simulation, &options).unwrap();
+        for count in [2, 3] {
+            let cards = cards(count);
+            let several = images(&cards, &simulation, &options).unwrap();
+            assert_eq!(several.image.data(), one.image.data(), "{method} on {count}");
+            assert_eq!((&several.solves, &several.maps), (&one.solves, &one.maps));
+            streams(&cards, &simulation, &options, &one);
+            // There is work for all if there are frames that no other frame needs first.
+            let first = if repetitions > 1 { slices } else { 0 };
+            let shared = slices * repetitions - first > count;
+            let idle: Vec<bool> = cards.iter().map(|card| card.driver.calls() == 0).collect();
+            assert_eq!(idle[1..].contains(&true), !shared, "{method} on {count}: {idle:?}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_fails_leaves_its_frames_to_the_others() {
+    let simulation = scan(GOLDEN, 1, 6);
+    let options = iterations(alike("cg-sense"), 2);
+    let whole = cards(3);
+    let one = images(&whole[..1], &simulation, &options).unwrap();
+    for card in &whole {
+        card.driver.set(Fault::Never);
+    }
+    images(&whole, &simulation, &options).unwrap();
+    let calls = whole.iter().map(|card| card.driver.calls()).min().unwrap();
+    for broken in 0..3 {
+        for number in [0, calls / 3, calls - 1] {
+            let cards = cards(3);
+            cards[broken].driver.set(Fault::Call { number, sticky: true });
+            let several = images(&cards, &simulation, &options).unwrap();
+            assert_eq!(several.image.data(), one.image.data(), "card {broken} at call {number}");
+            let said = several.notes.iter().filter(|note| note.starts_with("computing without")).count();
+            assert_eq!(said, 1, "{:?}", several.notes);
+        }
+    }
+    // Nobody is left.
+    let cards = cards(2);
+    for card in &cards {
+        card.driver.set(Fault::Call { number: calls / 2, sticky: true });
+    }
+    let error = images(&cards, &simulation, &options).unwrap_err();
+    assert!(matches!(error, Error::Device { .. }), "{error}");
+}
+
+#[test]
+fn an_error_of_a_frame_is_the_error_of_the_run() {
+    let simulation = scan(GOLDEN, 1, 6);
+    let cards = cards(2);
+    let mut options = over(&cards, &iterations(alike("cg-sense"), 2));
+    options.maps = Some(Arc::new(ndarray::ArrayD::zeros(vec![3, 16, 16])));
+    let (selection, frames) = (Selection::default(), FrameOptions::default());
+    let device = &cards[0].device;
+    let found = reconstruct_scan(device, &simulation.scan, &selection, &frames, &options, &Monitor::silent());
+    assert!(matches!(found, Err(Error::Shape { .. })), "{found:?}");
+}
