@@ -16,7 +16,7 @@ pub use given::{BadInput, Given, Need, Row, refuse_idle};
 pub use memory::{Budget, Bytes, Ledger, Memory, Stage};
 pub use methods::{About, Described, Idle, Rule, Table, changed};
 pub use params::{Choice, Kind, Param, Parameter, Parameters, Remedy, Value, decisive, remedy_of};
-pub use plan::{BatchSize, Job, Limits, OverBudget, Plan, Undecided, halve, plan_within};
+pub use plan::{BatchSize, Gpus, Job, Limits, OverBudget, Plan, Undecided, halve, plan_within};
 pub use recovery::{Recoverable, with_cpu_fallback, with_recovery};
 pub use step::{Cost, Effort, Step, run};
 pub use store::KernelStore;

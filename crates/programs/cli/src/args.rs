@@ -109,9 +109,10 @@ pub(crate) fn marked() -> clap::Command {
 fn definition() -> clap::Command {
     formats::fill(Cli::command())
         .mut_arg("device", |option| {
-            option.help("Processor to compute on: auto, cpu, cuda, cuda:N").long_help(
+            option.help("Processor to compute on: auto, cpu, cuda, cuda:N, cuda:all").long_help(
                 "Processor to compute on: auto, cpu, cuda, cuda:N. auto takes the first GPU that works. It takes the CPU if the \
-                 CPU is done before a GPU has started, or if the work does not fit the GPU or fails there",
+                 CPU is done before a GPU has started, or if the work does not fit the GPU or fails there. cuda:0,2 and cuda:all \
+                 are several GPUs, for the images of an MRI scan that holds several",
             )
         })
         .mut_arg("gpu_memory", |option| {

@@ -9,6 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use rayspin::core::Error;
 use rayspin::device::{Device, cpu};
+use rayspin::run::Gpus;
 
 use crate::error::raised;
 use crate::whole::whole;
@@ -59,6 +60,17 @@ impl Processor {
                 Self::at(DeviceName::Cuda(number.ok_or_else(wrong)?))
             }
         }
+    }
+
+    /// The processor of this name, and those beside it: `cuda:all` and `cuda:0,2` name several GPUs.
+    pub(crate) fn several(name: &str) -> PyResult<(Self, Vec<Self>)> {
+        let Some(gpus) = name.strip_prefix("cuda:").and_then(Gpus::parse) else {
+            return Ok((Self::named(name)?, Vec::new()));
+        };
+        let first = Self::at(DeviceName::Cuda(gpus.first()))?;
+        let count = rayspin::device::cuda::count().unwrap_or(0);
+        let others = gpus.others(count).into_iter().map(|ordinal| Self::at(DeviceName::Cuda(ordinal)));
+        Ok((first, others.collect::<PyResult<_>>()?))
     }
 
     pub(crate) fn at(place: DeviceName) -> PyResult<Self> {

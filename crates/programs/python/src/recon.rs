@@ -274,7 +274,8 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     the run needs it: volumes and windows one after another, and image by image what does not fit
 ///     `memory`.
 /// method: a name of `rayspin.methods()`; the one that suits the scan unless given, which `notes` say.
-/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
+/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU; "cuda:all" and
+///     "cuda:0,2" are several GPUs, to which the images of a scan go.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as
@@ -404,7 +405,7 @@ impl Wanted {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let py = scan.py();
-        let processor = Processor::named(device)?;
+        let (processor, beside) = Processor::several(device)?;
         let (input, sources) = input_of(scan)?;
         let keywords = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
         let mut given = Names::default();
@@ -413,6 +414,7 @@ impl Wanted {
         let mut request = Request { collects: true, method, given: given.clone(), ..Request::of(input) };
         settings.put(job::options(), &given, &mut request).map_err(|error| of_run(Call::Recon, error))?;
         let mut place = ComputeTarget::of(processor.device);
+        place.beside = beside.into_iter().map(|processor| processor.device).collect();
         place.finish_on_cpu = device == "auto";
         Ok(Self { request, place, sources })
     }

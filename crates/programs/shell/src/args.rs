@@ -1,6 +1,7 @@
 //! Options that every program has.
 
 use clap::Args;
+use rayspin_run::Gpus;
 
 /// Options of every command.
 #[derive(Debug, Args)]
@@ -28,6 +29,8 @@ pub enum DeviceArg {
     Cpu,
     /// The GPU with this number.
     Cuda(usize),
+    /// Several GPUs, of which the first leads.
+    Several(Gpus),
     /// The cores of this machine, then its first GPU: for ladders.
     Both,
 }
@@ -41,7 +44,7 @@ impl DeviceArg {
 
     /// Whether the user named a GPU.
     pub fn is_gpu(self) -> bool {
-        matches!(self, Self::Cuda(_) | Self::Both)
+        matches!(self, Self::Cuda(_) | Self::Several(_) | Self::Both)
     }
 }
 
@@ -56,9 +59,12 @@ impl std::str::FromStr for DeviceArg {
             "both" => Ok(Self::Both),
             _ => text
                 .strip_prefix("cuda:")
-                .and_then(|number| number.parse().ok())
-                .map(Self::Cuda)
-                .ok_or_else(|| "expected auto, cpu, cuda, cuda:N, or both for ladders".to_owned()),
+                .and_then(|name| {
+                    name.parse().map(Self::Cuda).ok().or_else(|| Gpus::parse(name).map(Self::Several))
+                })
+                .ok_or_else(|| {
+                    "expected auto, cpu, cuda, cuda:N, cuda:N,M or cuda:all, or both for ladders".to_owned()
+                }),
         }
     }
 }
@@ -129,9 +135,18 @@ mod tests {
 
     #[test]
     fn only_auto_lets_the_cpu_take_over() {
-        for (text, leaves) in [("auto", true), ("cpu", false), ("cuda", false), ("cuda:1", false)] {
+        for (text, leaves) in [
+            ("auto", true),
+            ("cpu", false),
+            ("cuda", false),
+            ("cuda:1", false),
+            ("cuda:0,2", false),
+            ("cuda:all", false),
+        ] {
             assert_eq!(text.parse::<DeviceArg>().map(DeviceArg::leaves_the_choice), Ok(leaves), "{text}");
         }
-        assert!("cuda:x".parse::<DeviceArg>().is_err());
+        for text in ["cuda:x", "cuda:", "cuda:0,0", "cuda:0,", "cuda:0,99", "gpu"] {
+            assert!(text.parse::<DeviceArg>().is_err(), "{text}");
+        }
     }
 }

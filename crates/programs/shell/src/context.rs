@@ -2,7 +2,7 @@
 
 use rayspin_core::Error;
 use rayspin_device::{Backend, Cpu, Device, cpu, cuda};
-use rayspin_run::Undecided;
+use rayspin_run::{Gpus, Undecided};
 
 use crate::args::{Common, DeviceArg};
 use crate::effect::Given;
@@ -15,7 +15,7 @@ pub enum Gpu {
     Never,
     /// Only one that the user names.
     Named,
-    /// The command itself opens it, once it knows how much there is to compute.
+    /// The command itself opens it, or several, once it knows how much there is to compute.
     Later,
     /// At once.
     Now,
@@ -31,6 +31,8 @@ pub struct Context {
     pub finish_on_cpu: bool,
     /// Which GPU the command opens itself.
     pub undecided: Option<Undecided>,
+    /// The GPUs of which the command opens all but the first.
+    pub gpus: Option<Gpus>,
     /// Whether what compares processors goes over the CPU beside a GPU.
     pub both: bool,
     /// `--gpu-memory`
@@ -63,12 +65,23 @@ impl Context {
             DeviceArg::Auto => Some(Undecided::Auto),
             // Without a driver the error comes at once.
             DeviceArg::Cuda(ordinal) if cuda::driver_installed() => Some(Undecided::Gpu(ordinal)),
+            DeviceArg::Several(gpus) if cuda::driver_installed() => Some(Undecided::Gpu(gpus.first())),
             _ => None,
         };
+        let gpus = match common.device {
+            DeviceArg::Several(gpus) => Some(gpus),
+            _ => None,
+        };
+        if let Some(gpus) = gpus.filter(|_| gpu != Gpu::Later) {
+            let message = format!("--device: expected one processor for this command, found {gpus}");
+            let hint = "`rayspin recon mri` takes several; other work runs as one process for each GPU";
+            return Err(BadInput::new(message).hint(hint).into());
+        }
         let device = match common.device {
             _ if undecided.is_some() => host,
             DeviceArg::Cpu => host,
             DeviceArg::Cuda(ordinal) => Device::cuda(ordinal, host)?,
+            DeviceArg::Several(gpus) => Device::cuda(gpus.first(), host)?,
             DeviceArg::Both if gpu != Gpu::Beside => {
                 let message =
                     "--device: expected auto, cpu, cuda or cuda:N, found both, which is for ladders";
@@ -99,6 +112,7 @@ impl Context {
             device,
             finish_on_cpu: auto,
             undecided,
+            gpus,
             both: matches!(common.device, DeviceArg::Auto | DeviceArg::Both),
             gpu_memory: common.gpu_memory,
             console: Console::new(common.quiet),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rayspin_device::cuda::Starting;
 use rayspin_device::{Backend, Device, cpu, cuda};
 use rayspin_report::{RunRecorder, number};
-use rayspin_run::{BadInput, Budget, Limits, OverBudget, Plan, Stage, Undecided};
+use rayspin_run::{BadInput, Budget, Gpus, Limits, OverBudget, Plan, Stage, Undecided};
 
 use crate::Result;
 
@@ -16,6 +16,10 @@ pub struct ComputeTarget {
     pub device: Device,
     /// Which GPU the run opens itself, once it knows how much there is to compute.
     pub undecided: Option<Undecided>,
+    /// The GPUs that were asked for, of which those behind the first are still to be opened.
+    pub gpus: Option<Gpus>,
+    /// The GPUs beside [`Self::device`]: images of a series go to whichever is free.
+    pub beside: Vec<Device>,
     /// Whether the CPU may take over what a GPU fails at, or what does not fit it.
     pub finish_on_cpu: bool,
     /// Bytes of a GPU's memory that arrays may take.
@@ -27,21 +31,65 @@ pub struct ComputeTarget {
 impl ComputeTarget {
     /// A device that is open, without limits.
     pub fn of(device: Device) -> Self {
-        Self { device, undecided: None, finish_on_cpu: false, gpu_memory: None, memory: None }
+        Self {
+            device,
+            undecided: None,
+            gpus: None,
+            beside: Vec::new(),
+            finish_on_cpu: false,
+            gpu_memory: None,
+            memory: None,
+        }
     }
 
     /// The memory that a run on this device may take: the limit of the process, and on a GPU its own limit,
-    /// but no more than is free beside [`GPU_RESERVE`].
+    /// but no more than is free beside [`GPU_RESERVE`]; on several GPUs what each of them has.
     ///
     /// Errors: the driver does not tell the GPU's memory.
     pub(crate) fn limits(&self) -> Result<Limits> {
-        let Backend::Cuda(cuda) = self.device.backend() else {
-            return Ok(Limits { memory: self.memory, gpu: None });
+        let mut least: Option<u64> = None;
+        for device in std::iter::once(&self.device).chain(&self.beside) {
+            let Backend::Cuda(cuda) = device.backend() else { continue };
+            cuda.limit_memory(None);
+            let free = cuda.memory_left()?.saturating_sub(GPU_RESERVE);
+            cuda.limit_memory(self.gpu_memory);
+            let own = self.gpu_memory.map_or(free, |limit| limit.min(free));
+            least = Some(least.map_or(own, |least| least.min(own)));
+        }
+        Ok(Limits { memory: self.memory, gpu: least })
+    }
+
+    /// Opens the GPUs behind the first. `notes` name those of [`Gpus::ALL`] that do not work.
+    ///
+    /// Errors: a GPU that is named does not work.
+    pub(crate) fn open_beside(&mut self, recorder: &mut RunRecorder, notes: &mut Vec<String>) -> Result<()> {
+        let Some(gpus) = self.gpus.take() else { return Ok(()) };
+        let host = self.device.host();
+        for ordinal in gpus.others(cuda::count().unwrap_or(0)) {
+            match Device::cuda(ordinal, host.clone()) {
+                Ok(device) => self.beside.push(device),
+                Err(error) if gpus == Gpus::ALL => {
+                    notes.push(format!("computing without cuda:{ordinal}: {error}"));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if self.beside.is_empty() {
+            notes.push(format!("`--device {gpus}`: one GPU computes, as there is no other that works"));
+        }
+        recorder.parameter("devices beside", self.beside.iter().map(Device::describe).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    /// Errors: several devices were asked for, and `work` takes one.
+    pub(crate) fn expect_one(&self, work: &str) -> Result<()> {
+        let found = match self.gpus {
+            Some(gpus) => gpus.to_string(),
+            None if self.beside.is_empty() => return Ok(()),
+            None => format!("{} devices", 1 + self.beside.len()),
         };
-        cuda.limit_memory(None);
-        let free = cuda.memory_left()?.saturating_sub(GPU_RESERVE);
-        cuda.limit_memory(self.gpu_memory);
-        Ok(Limits { memory: self.memory, gpu: Some(self.gpu_memory.map_or(free, |limit| limit.min(free))) })
+        let message = format!("`--device`: expected one processor for {work}, found {found}");
+        Err(BadInput::new(message).hint("`--device cuda:0` takes one GPU").into())
     }
 
     /// Begins to start the GPU that the run will take, beside whatever comes next. It does not where the
@@ -105,6 +153,7 @@ impl ComputeTarget {
         let limit = limits.gpu.filter(|&limit| self.finish_on_cpu && short.gpu > limit)?;
         let (needed, limit) = (number::bytes(short.gpu), number::bytes(limit));
         self.move_to(self.device.host(), recorder);
+        self.beside.clear();
         Some(format!(
             "computing on the CPU: the run needs at least {needed} of GPU memory, and its arrays may take {limit}"
         ))
@@ -163,7 +212,7 @@ impl ComputeTarget {
 }
 
 /// The plan of a budget, with the threads' and the GPU's own memory added. `process` are bytes of the process
-/// before it read anything.
+/// before it read anything. Devices beside this one take their own staging memory, which the budget has.
 pub(crate) fn plan_of(budget: Budget, process: u64, device: &Device) -> Plan {
     let threads = device.cpu_side().threads();
     let staging = match device.backend() {

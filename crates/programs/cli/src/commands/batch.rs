@@ -194,6 +194,7 @@ fn item(context: &Context, scan: PathBuf, outputs: Vec<PathBuf>, options: &[Stri
         device: context.device.clone(),
         finish_on_cpu: context.finish_on_cpu,
         undecided: None,
+        gpus: None,
         both: false,
         gpu_memory: context.gpu_memory,
         console: Console::new(true),

@@ -284,6 +284,7 @@ pub(crate) fn recorder(context: &Context) -> RunRecorder {
 pub(crate) fn compute_target(context: &Context) -> ComputeTarget {
     let mut target = ComputeTarget::of(context.device.clone());
     target.undecided = context.undecided;
+    target.gpus = context.gpus;
     target.finish_on_cpu = context.finish_on_cpu;
     target.gpu_memory = context.gpu_memory;
     target

@@ -57,6 +57,7 @@ impl<'a> Begun<'a> {
         monitor: Monitor<'a>,
         recorder: RunRecorder,
     ) -> Result<Self> {
+        target.expect_one("a CT scan")?;
         target.memory = request.memory;
         let process = target.bytes_before();
         let kind = read::kind(&request)?;

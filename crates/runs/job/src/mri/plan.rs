@@ -1,6 +1,6 @@
 //! What a run will take, and how it is cut to fit.
 
-use rayspin_device::Device;
+use rayspin_device::{Device, cuda};
 use rayspin_io::SeriesWriter;
 use rayspin_mri::recon::plan::{self as core, Known};
 use rayspin_mri::recon::{Extent, ReconOptions};
@@ -74,6 +74,13 @@ impl Job for PlanJob<'_> {
             },
         );
         budget.stages.extend(core.stages);
+        // Each device beside the first has a frame in work, two images that wait for others, and copies on
+        // their way.
+        let beside = self.options.run.beside.iter();
+        let staging = beside.map(|device| cuda::staging_bytes(device.cpu_side().threads())).sum::<u64>();
+        let in_work = core::assembling(frame) + 4 * 8 * image;
+        let more = staging + self.options.run.beside.len() as u64 * in_work;
+        budget.stages.iter_mut().filter(|stage| stage.name != "read").for_each(|stage| stage.bytes += more);
         let (images, result) = (8 * image * shape.images(source) as u64, budget.result);
         let process = self.process + shape.kept;
         // Images that are handed over together are held until the end. Writers of volumes count their own
@@ -182,6 +189,12 @@ impl<'a> Chosen<'a> {
             let starting = session.starting.take();
             process += session.target.decide(&plan, starting, &mut session.told.recorder, &mut notes)?;
         }
+        session.target.open_beside(&mut session.told.recorder, &mut notes)?;
+        if let Some(why) = session.one_device(&source, &shape) {
+            notes.extend((!session.target.beside.is_empty()).then_some(why));
+            session.target.beside.clear();
+        }
+        session.options.run.beside.clone_from(&session.target.beside);
         let mut limits = session.target.limits()?;
         let mut fitted = session.plan_within(&source, &shape, process, &limits)?;
         let memory = session.target.memory;
@@ -199,6 +212,7 @@ impl<'a> Chosen<'a> {
             && let Some(why) = session.target.leave_gpu(short, &limits, &mut session.told.recorder)
         {
             notes.push(why);
+            session.options.run.beside.clear();
             limits = session.target.limits()?;
             fitted = session.plan_within(&source, &shape, process, &limits)?;
         }
@@ -212,6 +226,18 @@ impl<'a> Chosen<'a> {
 }
 
 impl Session<'_> {
+    /// Why several devices would have nothing to do beside the first.
+    fn one_device(&self, source: &Source, shape: &Shape) -> Option<String> {
+        let why = if self.options.solves_together() {
+            format!("method {} solves for all images together", self.options.method.about().name)
+        } else if shape.images(source) <= 1 {
+            "the run makes one image".to_owned()
+        } else {
+            return None;
+        };
+        Some(format!("one GPU computes, and those beside it do not: {why}"))
+    }
+
     fn plan_within(
         &mut self,
         source: &Source,

@@ -217,6 +217,14 @@ impl Finished<'_> {
         record::solves(recorder, &self.solves);
         if let Backend::Cuda(cuda) = self.device.backend() {
             recorder.parameter("GPU memory peak", cuda.memory_used().1);
+            let peak = |device: &Device| match device.backend() {
+                Backend::Cuda(cuda) => cuda.memory_used().1,
+                Backend::Cpu(_) => 0,
+            };
+            let beside: Vec<u64> = options.run.beside.iter().map(peak).collect();
+            if !beside.is_empty() {
+                recorder.parameter("GPU memory peaks beside", beside);
+            }
         }
         Ok(())
     }
