@@ -1,5 +1,5 @@
-//! The frames of a series on several devices: each goes to a device that is free, and images come in the order
-//! of the frames.
+//! The frames of a series on several devices: each goes to a device that is free, and images come in the
+//! order of the frames.
 //!
 //! The first device leads: it makes what the other frames of a slice take over (maps, the largest eigenvalue,
 //! λ). Frames are independent after that. So a frame's image does not depend on the device that makes it, and

@@ -36,7 +36,8 @@ pub(super) fn image(problem: &Problem) -> Vec<usize> {
     }
 }
 
-/// Ways to read outside of an image, in the order of their textures. Each has two, first without interpolation.
+/// Ways to read outside of an image, in the order of their textures. Each has two, first without
+/// interpolation.
 const MODES: [AddressMode; 4] =
     [AddressMode::Clamp, AddressMode::Border, AddressMode::Wrap, AddressMode::Mirror];
 
@@ -172,6 +173,7 @@ pub(super) fn modes(from: From, mode: AddressMode, config: &Config, data: &mut D
         From::Texture => 1.0f32.into(),
         From::Global => (linear as i32).into(),
     };
-    // SAFETY: image and output have side x side texels; the kernel for global memory mirrors every place into it.
+    // SAFETY: image and output have side x side texels; the kernel for global memory mirrors every place into
+    // the image.
     unsafe { kernel.launch(shape, &mut [first, data.out.cuda_mut().into(), size.into(), last]) }
 }

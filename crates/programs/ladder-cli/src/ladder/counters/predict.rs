@@ -24,8 +24,8 @@ const SCATTERED: f64 = 2.0;
 const PARTIAL: (f64, f64) = (0.6, 3.0);
 /// Uses of shared memory in neighbouring blocks of code that wait together.
 const TOGETHER: f64 = 4.0;
-/// Cycles of a multiprocessor for a comparison of each lane with all others. Source: histogram `gpu-matched` on
-/// an H100, benches/results/2026-11-21-h100.
+/// Cycles of a multiprocessor for a comparison of each lane with all others. Source: histogram `gpu-matched`
+/// on an H100, benches/results/2026-11-21-h100.
 const MATCH: f64 = 31.0;
 
 /// What limits a kernel.
