@@ -63,23 +63,26 @@ pub(crate) trait Detached: Sized {
     /// [`detached`](Self::detached) for signals that others hear of too.
     ///
     /// A thread that comes back to an interpreter that has ended dies within the code that called Python, so
-    /// [`finish`] waits for all, and a thread that comes later stays here for good.
+    /// [`finish`] waits for all. A thread that comes later stays here for good, and so does one whose work ends
+    /// while the interpreter does: it would print an exception while the interpreter closes stderr, which
+    /// aborts the process.
     fn detached_for<T: Send>(self, signals: &Signals, work: impl FnOnce() -> T + Send) -> PyResult<T>;
 }
 
 impl Detached for Python<'_> {
     fn detached_for<T: Send>(self, signals: &Signals, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-        if is_closing() && LAST.get() != Some(&std::thread::current().id()) {
-            self.detach(|| {
-                loop {
-                    std::thread::park();
-                }
-            })
+        if is_too_late() {
+            self.detach(|| stay())
         }
         let counted = count_run();
-        let done = self.detach(|| {
+        let (done, counted) = self.detach(move || {
             let heard = signals.clone();
-            listening(&signals.stop, move || heard.attend(|py| py.check_signals()), work)
+            let done = listening(&signals.stop, move || heard.attend(|py| py.check_signals()), work);
+            if is_too_late() {
+                drop(counted);
+                stay();
+            }
+            (done, counted)
         });
         drop(counted);
         signals.raised().map_or(Ok(done), Err)
@@ -109,6 +112,18 @@ impl Drop for Counted {
 /// Whether runs are to stop, because the interpreter is about to end.
 pub(crate) fn is_closing() -> bool {
     CLOSING.load(Ordering::SeqCst)
+}
+
+/// Whether the interpreter is about to end, by another thread.
+fn is_too_late() -> bool {
+    is_closing() && LAST.get() != Some(&std::thread::current().id())
+}
+
+/// Keeps this thread until the process ends.
+fn stay() -> ! {
+    loop {
+        std::thread::park();
+    }
 }
 
 /// How long the end of the interpreter waits for runs of other threads. Runs with steps stop at their next
