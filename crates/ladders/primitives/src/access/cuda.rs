@@ -1,8 +1,8 @@
 #![allow(unsafe_code, reason = "kernels are launched: each block says why they stay inside their arrays")]
 
 use rayspin_core::{Error, Result};
+use rayspin_device::Cuda;
 use rayspin_device::cuda::{Argument, Launch, Source};
-use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
 use super::reference::{Pattern, READS, WORDS, word};

@@ -74,13 +74,15 @@ pub(super) enum From {
 }
 
 impl From {
-    /// The first argument of a kernel.
-    fn argument(self, data: &Data, which: usize) -> Result<Argument<'_>> {
-        let argument = match self {
-            Self::Global => data.image.as_ref().map(|image| image.cuda().into()),
-            Self::Texture => data.textures.get(which).map(Argument::from),
+    /// The first argument of a kernel, and the output.
+    fn arguments(self, data: &mut Data, which: usize) -> Result<[Argument<'_>; 2]> {
+        let Data { image, textures, out, .. } = data;
+        let first = match self {
+            Self::Global => image.as_ref().map(|image| image.cuda().into()),
+            Self::Texture => textures.get(which).map(Argument::from),
         };
-        argument.ok_or_else(|| Error::value("access pattern", "an image", "none on this device"))
+        let missing = || Error::value("access pattern", "an image", "none on this device");
+        Ok([first.ok_or_else(missing)?, out.cuda_mut().into()])
     }
 }
 
@@ -110,9 +112,9 @@ pub(super) fn plane(from: From, config: &Config, data: &mut Data) -> Result<()> 
     let name = if from == From::Texture { "image_texture" } else { "image_global" };
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
     let size = int(side)?;
-    let first = from.argument(data, 0)?;
+    let [first, out] = from.arguments(data, 0)?;
     // SAFETY: image and output have side x side texels.
-    unsafe { kernel.launch(shape, &mut [first, data.out.cuda_mut().into(), size.into(), size.into()]) }
+    unsafe { kernel.launch(shape, &mut [first, out, size.into(), size.into()]) }
 }
 
 /// Numbers between those of a table.
@@ -124,8 +126,8 @@ pub(super) fn line(from: From, data: &mut Data) -> Result<()> {
     let device = data.out.device().clone();
     let name = if from == From::Texture { "line_texture" } else { "line_global" };
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
-    let first = from.argument(data, 0)?;
-    let mut arguments = [first, data.out.cuda_mut().into(), count.into(), (WORDS as u32).into()];
+    let [first, out] = from.arguments(data, 0)?;
+    let mut arguments = [first, out, count.into(), (WORDS as u32).into()];
     // SAFETY: the output has n words, and the kernel reads two neighbours below the table's length.
     unsafe { kernel.launch(Launch::covering(n, THREADS), &mut arguments) }
 }
@@ -144,8 +146,8 @@ pub(super) fn volume(from: From, config: &Config, data: &mut Data) -> Result<()>
     let name = if from == From::Texture { "volume_texture" } else { "volume_global" };
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
     let size = int(data.problem.n)?;
-    let first = from.argument(data, 0)?;
-    let mut arguments = [first, data.out.cuda_mut().into(), size.into(), (along as i32).into()];
+    let [first, out] = from.arguments(data, 0)?;
+    let mut arguments = [first, out, size.into(), (along as i32).into()];
     // SAFETY: volume and output have n x n x n texels, and the axis is one of three.
     unsafe { kernel.launch(shape, &mut arguments) }
 }
@@ -167,7 +169,7 @@ pub(super) fn modes(from: From, mode: AddressMode, config: &Config, data: &mut D
     let kernel = gpu(&device)?.kernel(&SOURCE, &[], name)?;
     let size = int(side)?;
     let place = MODES.iter().position(|&other| other == mode).unwrap_or_default();
-    let first = from.argument(data, 2 * place + linear as usize)?;
+    let [first, out] = from.arguments(data, 2 * place + linear as usize)?;
     let last: Argument<'_> = match from {
         From::Texture if normalized(mode) => (1.0 / side as f32).into(),
         From::Texture => 1.0f32.into(),
@@ -175,5 +177,5 @@ pub(super) fn modes(from: From, mode: AddressMode, config: &Config, data: &mut D
     };
     // SAFETY: image and output have side x side texels; the kernel for global memory mirrors every place into
     // the image.
-    unsafe { kernel.launch(shape, &mut [first, data.out.cuda_mut().into(), size.into(), last]) }
+    unsafe { kernel.launch(shape, &mut [first, out, size.into(), last]) }
 }
