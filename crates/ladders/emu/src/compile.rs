@@ -39,7 +39,7 @@ const HASH: usize = 32;
 /// without `-ftree-sra` the copy of a vector stays one access. Later versions of the compiler may turn on
 /// other passes at `-O1` that copy or join blocks.
 const COUNTER: &str = include_str!("../include/counting.cc");
-const COUNTING: [&str; 12] = [
+const COUNTING: [&str; 13] = [
     "-O1",
     "-fno-tree-sra",
     "-fno-thread-jumps",
