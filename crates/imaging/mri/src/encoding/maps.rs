@@ -39,7 +39,7 @@ impl SharedMaps {
                 Some(host) => host,
                 None => Arc::new(self.maps.to_host()?),
             };
-            self.maps = Array::from_host(device, &host)?.into();
+            self.maps = Array::from_host(device, &*host)?.into();
             self.host = (device.kind() == BackendKind::Cuda).then_some(host);
         }
         Ok(self.maps.clone())

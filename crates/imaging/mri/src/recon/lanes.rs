@@ -98,7 +98,7 @@ fn serve(
     let mut reconstructor = None;
     let mut moved: BTreeMap<u16, SharedMaps> = BTreeMap::new();
     for Job { label, frame, mut choice } in jobs {
-        let mut made = || {
+        let made = || {
             let reconstructor = match &mut reconstructor {
                 Some(made) => made,
                 None => reconstructor.insert(Reconstructor::new(device, options.clone())?),
@@ -126,7 +126,8 @@ impl Lanes<'_, '_> {
     pub(super) fn push(&mut self, label: Label, frame: Frame, take: &mut Take<'_>) -> Result<()> {
         let number = match self.run.begin(label, &frame, self.monitor)? {
             Begun::Empty(image) => {
-                self.ready.insert(self.number(), Ready::Image(image));
+                let number = self.number();
+                self.ready.insert(number, Ready::Image(image));
                 return self.give(take);
             }
             Begun::Together => {

@@ -267,7 +267,8 @@ mod tests {
                 .contains("sm_90 refuses this launch: a block takes more registers than it may")
         );
         assert!(
-            said(264, 2, 1.0, 0, &processor((8, 0))).contains("132 multiprocessors that the emulated device")
+            said(264, 2, 1.0, 0, &processor((8, 0)))
+                .contains("132 multiprocessors that the device of the launches states")
         );
     }
 
