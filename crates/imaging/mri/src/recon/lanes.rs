@@ -124,7 +124,8 @@ impl Lanes<'_, '_> {
     ///
     /// Errors: as [`Reconstructor::frame`], of this frame or an earlier one; those of `take`.
     pub(super) fn push(&mut self, label: Label, frame: Frame, take: &mut Take<'_>) -> Result<()> {
-        let number = match self.run.begin(label, &frame, self.monitor)? {
+        let monitor = self.monitor;
+        let number = match self.led(|run| run.begin(label, &frame, monitor))? {
             Begun::Empty(image) => {
                 let number = self.number();
                 self.ready.insert(number, Ready::Image(image));
@@ -173,14 +174,27 @@ impl Lanes<'_, '_> {
         Ok(())
     }
 
-    /// Reconstructs a frame on the first device. If that fails, another device becomes the first.
+    /// Estimates the maps of a slice from a frame that is no image of the series, for all its images.
+    pub(super) fn learn_maps(&mut self, label: Label, frame: &Frame) -> Result<()> {
+        let monitor = self.monitor;
+        self.led(|run| run.learn_maps(label, frame, monitor))
+    }
+
+    /// Reconstructs a frame on the first device.
     fn lead(&mut self, number: usize, label: Label, frame: Frame) -> Result<()> {
-        let dims = frame.matrix.len();
-        let made = loop {
-            if self.lanes.is_empty() {
-                break self.run.frame(label, frame, self.monitor)?;
-            }
-            match self.run.kept_frame(label, &frame, self.monitor) {
+        let (dims, monitor) = (frame.matrix.len(), self.monitor);
+        let made = match self.lanes.is_empty() {
+            true => self.run.frame(label, frame, monitor)?,
+            false => self.led(|run| run.kept_frame(label, &frame, monitor))?,
+        };
+        self.ready.insert(number, Ready::Made { label, dims, made: Box::new(made) });
+        Ok(())
+    }
+
+    /// Does some work on the first device. If that fails, another device becomes the first and does it.
+    fn led<T>(&mut self, mut work: impl FnMut(&mut SeriesRun) -> Result<T>) -> Result<T> {
+        loop {
+            match work(self.run) {
                 Err(error) if is_of_device(&error) => {
                     let failed = self.run.device().describe();
                     self.collect_all()?;
@@ -190,11 +204,9 @@ impl Lanes<'_, '_> {
                     self.run.lead_by(lane.device);
                     self.run.note_failure(&failed, &error);
                 }
-                other => break other?,
+                other => return other,
             }
-        };
-        self.ready.insert(number, Ready::Made { label, dims, made: Box::new(made) });
-        Ok(())
+        }
     }
 
     /// Waits for the device that makes the next image.

@@ -181,11 +181,11 @@ impl SeriesRun {
     }
 
     /// Estimates the maps of a slice from a frame that is no image of the series, for all its images.
-    pub(super) fn learn_maps(&mut self, label: Label, frame: Frame, monitor: &Monitor<'_>) -> Result<()> {
-        self.prepare(&frame, monitor)?;
+    pub(super) fn learn_maps(&mut self, label: Label, frame: &Frame, monitor: &Monitor<'_>) -> Result<()> {
+        self.prepare(frame, monitor)?;
         let dims = frame.matrix.len();
         let mut notes = Vec::new();
-        let maps = self.reconstructor.estimate(&frame, &mut notes, monitor)?;
+        let maps = self.reconstructor.estimate(frame, &mut notes, monitor)?;
         self.note(notes);
         if self.options.keep_maps {
             self.keep_maps(&label, maps.to_host()?, dims)?;
@@ -203,6 +203,7 @@ impl SeriesRun {
     /// Looks at a frame whose turn it is, and prepares its coils.
     pub(super) fn begin(&mut self, label: Label, frame: &Frame, monitor: &Monitor<'_>) -> Result<Begun> {
         self.expect_slices(frame)?;
+        // Nothing has changed yet if a device fails here.
         if self.options.basis.is_none() {
             self.prepare(frame, monitor)?;
         }
@@ -218,10 +219,6 @@ impl SeriesRun {
         if empty && self.taken > 1 && (self.estimates_maps_of(&label) || !self.options.needs_maps()) {
             return self.nothing(frame).map(Begun::Empty);
         }
-        if self.options.search_lambda && self.searched.is_none() {
-            self.choose(&label, frame)?;
-            self.search(frame, monitor)?;
-        }
         Ok(Begun::Frame)
     }
 
@@ -232,12 +229,13 @@ impl SeriesRun {
 
     /// Whether a frame needs no other frame's result any more, so that any device may make its image.
     pub(super) fn is_learned(&self, label: Label) -> bool {
-        !self.repeated || self.learned.contains(&label.slice)
+        let searches = self.options.search_lambda && self.searched.is_none();
+        !searches && (!self.repeated || self.learned.contains(&label.slice))
     }
 
     /// Reconstructs a frame on the first device.
     pub(super) fn frame(&mut self, label: Label, frame: Frame, monitor: &Monitor<'_>) -> Result<FrameImage> {
-        self.choose(&label, &frame)?;
+        self.choose_for(&label, &frame, monitor)?;
         let result = self.reconstructor.frame(frame, monitor)?;
         self.learn(label, &result)?;
         Ok(result)
@@ -250,7 +248,7 @@ impl SeriesRun {
         frame: &Frame,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
-        self.choose(&label, frame)?;
+        self.choose_for(&label, frame, monitor)?;
         let result = self.reconstructor.kept_frame(frame, monitor)?;
         self.learn(label, &result)?;
         Ok(result)
@@ -406,6 +404,15 @@ impl SeriesRun {
             self.keep_maps(&label, maps, dims)?;
         }
         Ok(result.image)
+    }
+
+    /// [`Self::choose`], and λ, if it is searched for with this frame.
+    fn choose_for(&mut self, label: &Label, frame: &Frame, monitor: &Monitor<'_>) -> Result<()> {
+        self.choose(label, frame)?;
+        if self.options.search_lambda && self.searched.is_none() {
+            self.search(frame, monitor)?;
+        }
+        Ok(())
     }
 
     /// Maps and images of the label's slice, for the first device.

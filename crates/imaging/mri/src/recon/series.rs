@@ -107,19 +107,18 @@ pub fn reconstruct_scan(
     if options.prepare.noise.is_none() {
         options.prepare.noise = Some(measure(scan));
     }
-    let mut run = SeriesRun::new(device, Frames { labels: &labels, slices: &slices, notes }, &options)?;
-    if let Some(series) = series.as_ref().filter(|_| options.learns_maps()) {
-        for slice in 0..series.slices() {
-            let Some((label, frame)) = series.maps(slice, frames, &mut run.notes)? else { break };
-            run.learn_maps(label, frame, monitor)?;
-        }
-    }
+    let run = SeriesRun::new(device, Frames { labels: &labels, slices: &slices, notes }, &options)?;
+    let mut learned = 0..series.as_ref().filter(|_| options.learns_maps()).map_or(0, SeriesFrames::slices);
+    let learns: &mut LearnMaps<'_> = &mut |notes| match (&series, learned.next()) {
+        (Some(series), Some(slice)) => series.maps(slice, frames, notes),
+        _ => Ok(None),
+    };
     let mut images = 0..labels.len();
     let mut source = |label: Label, notes: &mut Vec<String>| match (&series, images.next()) {
         (Some(series), Some(number)) => series.image(number, frames, notes),
         _ => index.assemble(label, frames, notes),
     };
-    images_of(run, &labels, &mut source, monitor)
+    images_of(run, &labels, learns, &mut source, monitor)
 }
 
 /// The frames of a series.
@@ -167,12 +166,16 @@ pub fn reconstruct_frames(
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
     let labels = frames.labels;
-    images_of(SeriesRun::new(device, frames, options)?, labels, source, monitor)
+    images_of(SeriesRun::new(device, frames, options)?, labels, &mut |_| Ok(None), source, monitor)
 }
+
+/// The next slice's samples that maps are learned from.
+type LearnMaps<'a> = dyn FnMut(&mut Vec<String>) -> Result<Option<(Label, Frame)>> + 'a;
 
 fn images_of(
     mut run: SeriesRun,
     labels: &[Label],
+    learns: &mut LearnMaps<'_>,
     source: &mut dyn FnMut(Label, &mut Vec<String>) -> Result<Frame>,
     monitor: &Monitor<'_>,
 ) -> Result<ScanImage> {
@@ -180,6 +183,9 @@ fn images_of(
     let images = run.images_of(volumes);
     let mut stacked = Stack::new(images * slices);
     with_lanes(&mut run, monitor, |lanes| {
+        while let Some((label, frame)) = learns(&mut lanes.run.notes)? {
+            lanes.learn_maps(label, &frame)?;
+        }
         let mut take = |image, _: &mut SeriesRun| stacked.push(image);
         for label in labels {
             let frame = source(*label, &mut lanes.run.notes)?;

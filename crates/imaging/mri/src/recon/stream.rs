@@ -105,7 +105,7 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
             let mut take = |image, run: &mut SeriesRun| volumes.push(image, run, emit, monitor);
             let (label, frame) = match item {
                 Some(StreamItem::Image(label, frame)) => (label, frame),
-                Some(StreamItem::Maps(label, frame)) => return lanes.run.learn_maps(label, frame, monitor),
+                Some(StreamItem::Maps(label, frame)) => return lanes.learn_maps(label, &frame),
                 None => {
                     if expected.len() > 0 {
                         let found = labels.len() - expected.len();
