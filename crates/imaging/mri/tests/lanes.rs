@@ -114,8 +114,8 @@ fn images_of_several_devices_are_those_of_one() {
             // There is work for all if there are frames that no other frame needs first.
             let first = if repetitions > 1 { slices } else { 0 };
             let shared = slices * repetitions - first > count;
-            let idle: Vec<bool> = cards.iter().map(|card| card.driver.calls() == 0).collect();
-            assert_eq!(idle[1..].contains(&true), !shared, "{method} on {count}: {idle:?}");
+            let calls: Vec<u64> = cards.iter().map(|card| card.driver.calls()).collect();
+            assert!(!shared || !calls.contains(&0), "{method} on {count}: {calls:?}");
         }
     }
 }

@@ -83,8 +83,9 @@ struct Begun {
         action.sa_flags = SA_SIGINFO | SA_ONSTACK;
         for (int signal : {SIGSEGV, SIGBUS, SIGFPE}) sigaction(signal, &action, nullptr);
         atexit([] {
-            if (runtime().unseen.empty()) return;
-            tell("note", (runtime().unseen + " (the program does not ask cudaGetLastError)").c_str());
+            for (const std::string& text : runtime().unseen) {
+                tell("note", (text + " (the program does not ask cudaGetLastError)").c_str());
+            }
         });
     }
 };

@@ -99,6 +99,9 @@ struct Symbol {
     size_t bytes;
 };
 
+// Failures that a program is told of at its end.
+enum : size_t { MOST_UNSEEN = 8 };
+
 struct Runtime {
     // By the first byte of the pages.
     std::map<uintptr_t, Piece> pieces;
@@ -110,7 +113,7 @@ struct Runtime {
     size_t used = 0, memory = (size_t)8 << 30;
     cudaError_t last = cudaSuccess;
     // What failed and was not asked for.
-    std::string unseen;
+    std::vector<std::string> unseen;
     unsigned threads = 1, opened = 0;
     int report = -1;
 };
@@ -229,7 +232,7 @@ static cudaError_t failed(cudaError_t error, int line, const char* what) {
     r.last = error;
     char text[300];
     snprintf(text, sizeof text, "line %d: %s: %s", line, what, cudaGetErrorString(error));
-    if (r.unseen.empty()) r.unseen = text;
+    if (r.unseen.size() < MOST_UNSEEN) r.unseen.push_back(text);
     return error;
 }
 #define EMU_FAILS(error) emu::failed((error), line, __func__)

@@ -4,6 +4,11 @@ use std::process::Command;
 
 use crate::{PROGRAM, rayspin, refused};
 
+/// Text without the ends of its lines.
+fn unwrapped(text: Vec<u8>) -> String {
+    String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_report_without_a_gpu_is_of_the_compiler_and_the_published_problem() {
     let folder = tempfile::tempdir().unwrap();
@@ -25,7 +30,7 @@ fn a_report_without_a_gpu_is_of_the_compiler_and_the_published_problem() {
         return;
     }
     assert!(done.status.success(), "{told}");
-    let table = String::from_utf8(done.stdout).unwrap();
+    let table = unwrapped(done.stdout);
     for word in
         ["300 x 500 f32", "for sm_90", "nothing was run", "132 multiprocessors (H100 SXM)", "gpu-wide"]
     {
@@ -54,7 +59,7 @@ fn a_report_without_a_gpu_is_of_the_compiler_and_the_published_problem() {
     let mut command = Command::new(PROGRAM);
     let line = "report transpose --variant gpu-naive --architecture sm_90";
     let large = command.args(line.split(' ')).current_dir(f).output().unwrap();
-    let table = String::from_utf8(large.stdout).unwrap();
+    let table = unwrapped(large.stdout);
     assert!(table.contains("8192 x 8192 f32") && table.contains("65536"), "{table}");
 
     let both = run("sm_86,sm_120 --json -");
