@@ -182,8 +182,6 @@ impl Algorithm for RandomNumbers {
         trials.push(Problem { numbers: 5003, kind: Kind::NormalF32 });
         // More columns than are copied.
         trials.push(Problem { numbers: 2003, kind: Kind::Poisson(2e5) });
-        // The last trial is the one that a kernel of a user's own is timed on.
-        trials.push(Problem { numbers: 4001, kind: Kind::UniformF32 });
         trials
     }
 

@@ -26,11 +26,12 @@ use crate::args::ladder::RunArgs;
 use crate::without::{self, Missing};
 
 /// Sizes that a fibre a thread takes less than seconds for.
-const SIZES: [(&str, &[usize]); 4] = [
+const SIZES: [(&str, &[usize]); 5] = [
     ("nudft-adjoint", &[64, 64, 512]),
     ("coulomb", &[512, 1, 128, 128]),
     ("sad", &[48, 64, 16]),
     ("matrix-product", &[256]),
+    ("random", &[6000]),
 ];
 
 /// The published table's columns, as rows of a ladder name them.
