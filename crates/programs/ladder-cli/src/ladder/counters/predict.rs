@@ -106,7 +106,9 @@ pub(super) fn predict(gpu: &Gpu, counts: &Counts, registers: Option<u32>) -> Pre
     ];
     let instructions = pipes.into_iter().fold(0.0, f64::max);
     // Little's law: what all warps wait, over the warps that wait at a time.
-    let in_cache = memory * 2.0 < sectors * SECTOR;
+    // What fits half of the second-level cache stays there from the kernel or the run before.
+    let fits = memory / counts.launches.max(1) as f64 <= gpu.cache_bytes / 2.0;
+    let in_cache = fits || memory * 2.0 < sectors * SECTOR;
     let latency = if in_cache { gpu.wait_cache } else { gpu.wait_memory };
     let shared_waits = counts.shared_waits / TOGETHER;
     let waits =
