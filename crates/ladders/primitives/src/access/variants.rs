@@ -55,10 +55,8 @@ pub(super) fn rows(problem: &Problem) -> Vec<Row<Access>> {
                 .space(blocks),
         ],
         Topic::TextureLine => vec![
-            read("gpu-line", "two loads and their weights", table_reads, |_, d| {
-                textures::line(From::Global, d)
-            }),
-            read("gpu-line-texture", "one fetch of one axis", table_reads, |_, d| {
+            read("gpu-line", "two loads and their weights", places, |_, d| textures::line(From::Global, d)),
+            read("gpu-line-texture", "one fetch of one axis", places, |_, d| {
                 textures::line(From::Texture, d)
             }),
         ],
@@ -200,8 +198,9 @@ fn texels(p: &Problem) -> Work {
 fn voxels(p: &Problem) -> Work {
     bytes(8.0 * (p.n as f64).powi(3))
 }
-fn table_reads(p: &Problem) -> Work {
-    bytes(12.0 * p.n as f64)
+/// The table itself stays in caches.
+fn places(p: &Problem) -> Work {
+    bytes(4.0 * p.n as f64)
 }
 fn reads(p: &Problem, width: f64) -> Work {
     bytes((READS * READS) as f64 * width * p.n as f64)
