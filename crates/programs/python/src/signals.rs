@@ -63,7 +63,7 @@ pub(crate) trait Detached: Sized {
     /// [`detached`](Self::detached) for signals that others hear of too.
     ///
     /// A thread that comes back to an interpreter that has ended dies within the code that called Python, so
-    /// [`finish`] waits for all. A thread that comes later stays here for good, and so does one whose work ends
+    /// [`finish`] waits for all. A thread that comes later stays here for good. So does one whose work ends
     /// while the interpreter does: it would print an exception while the interpreter closes stderr, which
     /// aborts the process.
     fn detached_for<T: Send>(self, signals: &Signals, work: impl FnOnce() -> T + Send) -> PyResult<T>;
