@@ -5,11 +5,9 @@
 //! and other places. The length of a block follows from its numbers of coils and samples; only blocks of
 //! physiology state it, in the low 25 bits of their first number.
 
-use rayspin_core::Monitor;
 use rayspin_scan::mri::{Counters, Flags};
 
-use super::file::{Generation, Measurement, TwixFile, word};
-use crate::{Error, Result};
+use super::file::{Generation, word};
 
 /// Coils of a readout at most.
 const MOST_COILS: u16 = 1024;
@@ -69,6 +67,8 @@ pub(super) struct Block {
     /// The place of the first coil's head or, in VB, of the block.
     pub(super) place: u64,
     pub(super) mask: u64,
+    /// What the readout is for, by its mask.
+    pub(super) flags: Flags,
     pub(super) samples: u16,
     pub(super) coils: u16,
     pub(super) counters: Counters,
@@ -93,28 +93,6 @@ impl Block {
         stated && self.position.iter().all(|part| part.is_finite())
     }
 
-    /// What the readout is for.
-    pub(super) fn flags(&self) -> Flags {
-        let mut flags = FLAGS
-            .iter()
-            .filter(|(bit, _)| self.has(*bit))
-            .fold(Flags::default(), |flags, (_, flag)| flags.with(*flag));
-        // Echo-planar references are feedback to the scanner, too; other feedback is a navigator.
-        if self.has(bit::FEEDBACK) && !flags.contains(Flags::PHASE_CORRECTION) {
-            flags = flags.with(Flags::NAVIGATION);
-        }
-        // Lines of the image that calibrate it have both bits. A reference of one band is no line of the
-        // image.
-        if flags.contains(Flags::CALIBRATION_AND_IMAGING) {
-            let other = match self.has(bit::SINGLE_BAND_REFERENCE) {
-                true => Flags::CALIBRATION_AND_IMAGING,
-                false => Flags::CALIBRATION,
-            };
-            flags = Flags(flags.0 & !other.0);
-        }
-        flags
-    }
-
     /// Bytes of the samples of all coils, with the heads of the coils.
     pub(super) fn length(&self, generation: Generation) -> u64 {
         u64::from(self.coils) * generation.coil_length(self.samples)
@@ -124,6 +102,29 @@ impl Block {
     pub(super) fn count(&self) -> usize {
         usize::from(self.coils) * usize::from(self.samples)
     }
+}
+
+/// What a readout with this mask is for.
+fn flags(mask: u64) -> Flags {
+    let has = |bit: u32| mask >> bit & 1 == 1;
+    let mut flags = FLAGS
+        .iter()
+        .filter(|(bit, _)| has(*bit))
+        .fold(Flags::default(), |flags, (_, flag)| flags.with(*flag));
+    // Echo-planar references are feedback to the scanner, too; other feedback is a navigator.
+    if has(bit::FEEDBACK) && !flags.contains(Flags::PHASE_CORRECTION) {
+        flags = flags.with(Flags::NAVIGATION);
+    }
+    // Lines of the image that calibrate it have both bits. A reference of one band is no line of the
+    // image.
+    if flags.contains(Flags::CALIBRATION_AND_IMAGING) {
+        let other = match has(bit::SINGLE_BAND_REFERENCE) {
+            true => Flags::CALIBRATION_AND_IMAGING,
+            false => Flags::CALIBRATION,
+        };
+        flags = Flags(flags.0 & !other.0);
+    }
+    flags
 }
 
 impl Generation {
@@ -149,7 +150,7 @@ impl Generation {
     }
 
     /// Bytes between the start of a block and the head of its first coil.
-    fn before_coils(self) -> u64 {
+    pub(super) fn before_coils(self) -> u64 {
         match self {
             Self::Vb => 0,
             Self::Vd => 192,
@@ -157,19 +158,8 @@ impl Generation {
     }
 }
 
-/// The blocks of a measurement.
-#[derive(Debug, Default)]
-pub(super) struct Blocks {
-    /// Readouts, in the order of the file.
-    pub(super) readouts: Vec<Block>,
-    /// Blocks of physiology and the like.
-    pub(super) physiology: usize,
-    /// Why the measurement is not complete, in a sentence.
-    pub(super) broken_off: Option<String>,
-}
-
 /// What the head of a block says.
-enum Head {
+pub(super) enum Head {
     /// The measurement ends.
     End,
     /// Physiology of this length.
@@ -179,65 +169,13 @@ enum Head {
     Impossible(&'static str),
 }
 
-impl Blocks {
-    /// Lists the blocks of a measurement whose header has this length. Only heads are read.
-    ///
-    /// Errors: a measurement that does not begin with a block; [`rayspin_core::Error::Interrupted`].
-    pub(super) fn list(
-        file: &TwixFile,
-        measurement: &Measurement,
-        header: u64,
-        monitor: &Monitor<'_>,
-    ) -> Result<Self> {
-        let generation = file.generation;
-        let mut blocks = Self::default();
-        let mut place = measurement.start + header;
-        let mut head = vec![0; generation.head() as usize];
-        let broken_off = loop {
-            let left = measurement.end.saturating_sub(place);
-            if left < generation.head() {
-                break Some("it ends without the block that marks the end".to_owned());
-            }
-            if blocks.readouts.len().is_multiple_of(4096) {
-                monitor.check().map_err(|error| Error::core(&file.path, error))?;
-            }
-            file.fill(place, &mut head)?;
-            let length = match read_head(&head, place, generation) {
-                Head::End => break None,
-                Head::Physiology(length) if length <= left => {
-                    blocks.physiology += 1;
-                    length
-                }
-                Head::Readout(block) => {
-                    let length = generation.before_coils() + block.length(generation);
-                    if length <= left {
-                        blocks.readouts.push(block);
-                    }
-                    length
-                }
-                Head::Physiology(length) => length,
-                Head::Impossible(why) => break Some(format!("no block begins at byte {place} ({why})")),
-            };
-            if length > left {
-                break Some(format!("its last block has {left} of {length} bytes"));
-            }
-            place += length;
-        };
-        if blocks.readouts.is_empty() {
-            let why = broken_off.unwrap_or_else(|| "none".into());
-            return Err(Error::field(&file.path, "readouts of the measurement", "at least one", why));
-        }
-        blocks.broken_off = broken_off;
-        Ok(blocks)
-    }
-}
-
 /// Two bytes as a number. Places are constants within a head.
 fn short(head: &[u8], place: usize) -> u16 {
     head.get(place..).and_then(|rest| rest.first_chunk::<2>()).map_or(0, |two| u16::from_le_bytes(*two))
 }
 
-fn read_head(head: &[u8], place: u64, generation: Generation) -> Head {
+/// Reads the head of the block that begins at `place`.
+pub(super) fn read_head(head: &[u8], place: u64, generation: Generation) -> Head {
     // Where the fields of the two generations stand: mask, numbers, slice, and the last times.
     let (mask, numbers, slice) = match generation {
         Generation::Vb => (20, 28, 96),
@@ -272,6 +210,7 @@ fn read_head(head: &[u8], place: u64, generation: Generation) -> Head {
     Head::Readout(Block {
         place: place + generation.before_coils(),
         mask,
+        flags: flags(mask),
         samples,
         coils,
         counters: Counters {

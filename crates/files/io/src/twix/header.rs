@@ -34,13 +34,13 @@ struct Measured {
 
 impl Measured {
     fn of(blocks: &[Block]) -> Self {
-        let on_grid = |block: &&Block| block.flags().is_image() || block.flags().is_calibration_line();
+        let on_grid = |block: &&Block| block.flags.is_image() || block.flags.is_calibration_line();
         let readouts = || blocks.iter().filter(on_grid);
         let range = |counter: fn(&Block) -> u16| {
             let counters = || readouts().map(counter).map(usize::from);
             [counters().min().unwrap_or(0), counters().max().unwrap_or(0)]
         };
-        let image = || readouts().filter(|block| block.flags().is_image());
+        let image = || readouts().filter(|block| block.flags.is_image());
         let kept = |block: &Block| {
             usize::from(block.samples).saturating_sub(block.discard.map(usize::from).iter().sum())
         };
@@ -53,8 +53,8 @@ impl Measured {
             centre_partition: image().next().map_or(0, |block| usize::from(block.centre_partition)),
             slices: range(|block| block.counters.slice),
             repetitions: range(|block| block.counters.repetition),
-            echo_planar: image().any(|block| block.flags().contains(Flags::REVERSE))
-                && blocks.iter().any(|block| block.flags().contains(Flags::PHASE_CORRECTION)),
+            echo_planar: image().any(|block| block.flags.contains(Flags::REVERSE))
+                && blocks.iter().any(|block| block.flags.contains(Flags::PHASE_CORRECTION)),
         }
     }
 }
@@ -349,7 +349,7 @@ impl Dwell {
     /// VB, and over 7.68 ms in later versions, as siemens_to_ismrmrd has it.
     pub(super) fn of_readout(&self, block: &Block) -> f32 {
         let samples = f64::from(block.samples);
-        if block.flags().contains(Flags::NOISE) {
+        if block.flags.contains(Flags::NOISE) {
             return match self.protocol.as_str() {
                 "AdjCoilSens" => 5.0,
                 "AdjQuietCoilSens" => 4.0,

@@ -11,6 +11,7 @@ mod block;
 mod file;
 mod geometry;
 mod header;
+mod list;
 mod reader;
 mod samples;
 #[cfg(test)]

@@ -9,10 +9,11 @@ use rayspin_core::{C32, Monitor, all_finite};
 use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
 use rayspin_scan::mri::{Acquisition, AcquisitionHead, Label, Scan, ScanHeader, SlicePlace, SlicePlaces};
 
-use super::block::{Block, Blocks, bit};
+use super::block::{Block, bit};
 use super::file::{Generation, TwixFile};
 use super::geometry;
 use super::header::{self, Dwell};
+use super::list::Blocks;
 use super::text::Texts;
 use crate::ismrmrd::{Contents, parse_header};
 use crate::scan_reader::{ScanReader, batches};
@@ -99,7 +100,7 @@ impl Reader {
 
     /// With notes on image readouts whose heads state no place.
     fn with_repairs_said(mut self) -> Self {
-        let images = || self.readouts.iter().filter(|block| block.flags().is_image());
+        let images = || self.readouts.iter().filter(|block| block.flags.is_image());
         let positions = images().filter(|block| !block.states_position()).count();
         let directions = images().filter(|block| geometry::of_quaternion(block.quaternion).is_none()).count();
         for (count, what) in [(positions, "position"), (directions, "directions")] {
@@ -116,7 +117,7 @@ impl Reader {
         let [read_dir, phase_dir, slice_dir] = place.directions;
         let [discard_pre, discard_post] = block.discard.map(usize::from);
         Acquisition {
-            flags: block.flags(),
+            flags: block.flags,
             counters: block.counters,
             encoding: 0,
             centre_sample: usize::from(block.centre_sample),
@@ -156,7 +157,7 @@ impl Reader {
                 *value = C32::new(part(0), part(4));
             }
         }
-        if block.flags().is_image() && !all_finite(bytemuck::cast_slice(to)) {
+        if block.flags.is_image() && !all_finite(bytemuck::cast_slice(to)) {
             let place = to.iter().position(|value| !value.is_finite()).unwrap_or(0);
             let samples = usize::from(block.samples);
             let field = format!("readout {number}: sample {} of coil {}", place % samples, place / samples);
@@ -215,7 +216,7 @@ fn part(samples: &ArcArray1<C32>, first: usize, block: &Block) -> Option<ArcArra
 
 /// Errors: image readouts of different numbers of coils.
 fn expect_coils(path: &Path, readouts: &[Block]) -> Result<()> {
-    let mut images = readouts.iter().enumerate().filter(|(_, block)| block.flags().is_image());
+    let mut images = readouts.iter().enumerate().filter(|(_, block)| block.flags.is_image());
     let Some((first, block)) = images.next() else { return Ok(()) };
     match images.find(|(_, other)| other.coils != block.coils) {
         Some((number, other)) => {
@@ -241,7 +242,7 @@ fn say(blocks: &Blocks, texts: &Texts, notes: &mut Vec<String>) {
         notes.push(format!("physiology ({physiology} block{}) is passed over", plural(physiology)));
     }
     let with =
-        |bit: u32| blocks.readouts.iter().filter(|block| block.flags().is_image() && block.has(bit)).count();
+        |bit: u32| blocks.readouts.iter().filter(|block| block.flags.is_image() && block.has(bit)).count();
     let corrected = with(bit::RAW_DATA_CORRECTION);
     if corrected > 0 {
         notes.push(format!(
@@ -268,7 +269,7 @@ impl ScanReader for Reader {
 
     fn contents(&self) -> Contents {
         let mut images = BTreeMap::new();
-        for block in self.readouts.iter().filter(|block| block.flags().is_image()) {
+        for block in self.readouts.iter().filter(|block| block.flags.is_image()) {
             let bytes = images.entry(Self::label(block)).or_insert(0u64);
             *bytes = bytes.saturating_add(Self::resident(block));
         }
@@ -284,7 +285,7 @@ impl ScanReader for Reader {
 
     fn heads(&self) -> Vec<AcquisitionHead> {
         let place = |block: &Block| AcquisitionHead {
-            flags: block.flags(),
+            flags: block.flags,
             counters: block.counters,
             encoding: 0,
             time_stamp: block.time_stamp,
@@ -298,7 +299,7 @@ impl ScanReader for Reader {
 
     fn slice_places(&self) -> SlicePlaces {
         let mut places = SlicePlaces::default();
-        for block in self.readouts.iter().filter(|block| block.flags().is_image()) {
+        for block in self.readouts.iter().filter(|block| block.flags.is_image()) {
             places.add(&Self::label(block), self.slice_place(block));
         }
         places
