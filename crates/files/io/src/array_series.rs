@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// The images of a BART array of k-space, or of samples along a trajectory: read from the file one at a time.
 ///
 /// Each has the label that it would have in a scan with a header: TE counts contrasts, TIME repetitions,
-/// TIME2 cardiac phases and SLICE slices. Slices lie side by side along z, in a field
+/// TIME2 cardiac phases, SLICE slices and BATCH sets. Slices lie side by side along z, in a field
 /// of view that [`ScanOptions::fov_mm`] states.
 ///
 /// ```

@@ -22,6 +22,7 @@ enum Name {
     Repetition,
     Contrast,
     Phase,
+    Set,
     Readout,
     Spoke,
     Sample,
@@ -30,7 +31,7 @@ enum Name {
 }
 
 impl Name {
-    const ALL: [(&'static [&'static str], Self); 12] = [
+    const ALL: [(&'static [&'static str], Self); 13] = [
         (&["x", "kx"], Self::X),
         (&["y", "ky"], Self::Y),
         (&["z", "kz"], Self::Z),
@@ -39,6 +40,7 @@ impl Name {
         (&["repetition", "time"], Self::Repetition),
         (&["contrast", "echo"], Self::Contrast),
         (&["phase"], Self::Phase),
+        (&["set"], Self::Set),
         (&["readout"], Self::Readout),
         (&["spoke", "shot"], Self::Spoke),
         (&["sample"], Self::Sample),
@@ -58,7 +60,7 @@ impl Name {
     }
 
     fn counts_images(self) -> bool {
-        matches!(self, Self::Slice | Self::Repetition | Self::Contrast | Self::Phase)
+        matches!(self, Self::Slice | Self::Repetition | Self::Contrast | Self::Phase | Self::Set)
     }
 
     /// BART's dimension for it.
@@ -72,6 +74,7 @@ impl Name {
             Self::Repetition => dim::TIME,
             Self::Phase => dim::TIME2,
             Self::Slice => dim::SLICE,
+            Self::Set => dim::BATCH,
             Self::One => return None,
         })
     }
@@ -81,8 +84,8 @@ impl Name {
 /// h5py's with the last axis fastest, MATLAB's and BART's with the first axis fastest.
 ///
 /// On a grid the axes are x, y, z and coil; along a trajectory readout, spoke and coil, or sample and coil.
-/// Beside them, slice, repetition, contrast and (cardiac) phase count images. An axis of length 1 may be `1`.
-/// `channel`, `time`, `echo` and `shot` are other words for coil, repetition, contrast and spoke.
+/// Beside them, slice, repetition, contrast, (cardiac) phase and set count images. An axis of length 1 may be
+/// `1`. `channel`, `time`, `echo` and `shot` are other words for coil, repetition, contrast and spoke.
 ///
 /// ```
 /// use rayspin_io::AxisOrder;
@@ -266,7 +269,7 @@ mod tests {
         {
             assert!(text.parse::<AxisOrder>().is_err(), "{text}");
         }
-        for text in ["kx,ky,channel", "Sample, COIL", "time,echo,phase,slice,z,y,x,coil", "shot,readout"] {
+        for text in ["kx,ky,channel", "Sample, COIL", "set,time,echo,phase,slice,z,y,x,coil", "shot,readout"] {
             let order: AxisOrder = text.parse().unwrap();
             assert_eq!(order.to_string().parse::<AxisOrder>().unwrap(), order);
         }

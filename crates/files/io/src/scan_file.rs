@@ -95,7 +95,7 @@ pub fn open_scan(path: impl AsRef<Path>, monitor: &Monitor<'_>) -> Result<Box<dy
 /// * Samples, with a trajectory: a BART array (`[1, readout, spoke, coil]`) or a NumPy array
 ///   (`[coil, sample]` or `[coil, spoke, readout]`).
 ///
-/// A BART array of several images, along TE, TIME, TIME2 or SLICE, is an [`ArraySeries`]. Its trajectory has
+/// A BART array of several images, along TE, TIME, TIME2, SLICE or BATCH, is an [`ArraySeries`]. Its trajectory has
 /// the same sizes along these, or 1 where one trajectory serves all.
 ///
 /// A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout,
@@ -336,7 +336,7 @@ pub(crate) fn expect_runs(path: &Path, samples_in: &[usize], points_in: &[usize]
 
 /// Reads a trajectory in the file's own unit: BART `[3, readout, spoke]`, `.npy` or `.npz` `[sample, dim]` or
 /// `[spoke, readout, dim]`. A name after a colon chooses the array of an archive. The points of several
-/// images (BART's TE, TIME, TIME2, SLICE) follow one another.
+/// images (BART's TE, TIME, TIME2, SLICE, BATCH) follow one another.
 ///
 /// Errors: another format or shape, complex numbers, or numbers that are not finite.
 ///

@@ -13,7 +13,7 @@ use rayspin::core::{
 };
 use rayspin::io::cfl::Layout;
 use rayspin::io::ismrmrd::Identity;
-use rayspin::io::{ArrayFrame, ScanFile, ScanOptions};
+use rayspin::io::{ArrayFrame, RawOptions, ScanFile, ScanOptions};
 use rayspin::mri::scan::{Acquisition, Frame, FrameOptions, Samples, ScanBuilder, settle_units};
 
 use crate::error::{of_file, raised, raised_in, raised_of};
@@ -369,9 +369,13 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// scanner's own files: Siemens' .dat, the folder of a scan of Bruker's, GE's .7) states its own matrix,
 /// field of view and trajectory.
 ///
+/// If the axes of an array count slices, repetitions, contrasts, cardiac phases or sets, all images are read:
+/// `images` counts them, and `arrays` takes the number of one, in the order of set, cardiac phase,
+/// repetition, contrast and slice, the last one fastest.
+///
 /// Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses
-/// the file, ValueError for a file of another format, one that is damaged, several images of an array, and
-/// for keywords that the file's header settles.
+/// the file, ValueError for a file of another format, one that is damaged, and for keywords that the file's
+/// header settles.
 #[pyfunction]
 #[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None, order=None, trajectory_weights=false))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -417,19 +421,21 @@ pub(crate) fn read_scan(
     // On other threads, so that this one hears of signals meanwhile.
     let read = py.detached_for(&signals, || {
         let monitor = Monitor::new(&Silent, Some(signals.stop()));
-        processor.device.cpu_side().run(|| rayspin::io::read_scan(&path, &options, &monitor))
+        processor.device.cpu_side().run(|| {
+            Ok(match rayspin::io::read_scan(&path, &options, &monitor)? {
+                ScanFile::Scan(scan) => Held::Whole(scan.into()),
+                ScanFile::Frame(mut array) => {
+                    array.notes.iter_mut().for_each(|note| *note = words.told(note));
+                    Held::Image(array.into())
+                }
+                // Images that the axes count become those of a scan with a header.
+                ScanFile::Series(_) => {
+                    let raw = RawOptions::default();
+                    Held::Whole(rayspin::io::scan_of_arrays(&path, &options, &raw, &monitor)?.into())
+                }
+            })
+        })
     });
-    let held = match read?.map_err(|error| of_file(words, &error))? {
-        ScanFile::Scan(scan) => Held::Whole(scan.into()),
-        ScanFile::Frame(mut array) => {
-            array.notes.iter_mut().for_each(|note| *note = words.told(note));
-            Held::Image(array.into())
-        }
-        ScanFile::Series(_) => {
-            let expected = "one image, or a scan with a header";
-            let found = "arrays of several images; Scan.from_arrays takes one of them";
-            return Err(raised(Error::value(path.display().to_string(), expected, found)));
-        }
-    };
+    let held = read?.map_err(|error| of_file(words, &error))?;
     Ok(Scan { held: Arc::new(held), sources })
 }

@@ -46,5 +46,12 @@ def test_named_axes_count_images(tmp_path, kspace):
     np.testing.assert_allclose(found.image[1], 2 * found.image[0], rtol=1e-5)
     one = rayspin.recon(tmp_path / "cine.npy", "cartesian", device="cpu", order="phase,coil,y,x", cardiac_phases=1)
     np.testing.assert_allclose(one.image, found.image[1], rtol=1e-5)
+    sets = rayspin.recon(tmp_path / "cine.npy", "cartesian", device="cpu", order="set,coil,y,x", sets=1)
+    np.testing.assert_allclose(sets.image, found.image[1], rtol=1e-5)
+    scan = rayspin.read_scan(tmp_path / "cine.npy", order="set,coil,y,x")
+    assert scan.images == 2
+    for image in range(2):
+        np.testing.assert_allclose(scan.arrays(image)[0], (1 + image) * kspace.T, rtol=1e-6)
+    np.testing.assert_allclose(rayspin.recon(scan, "cartesian", device="cpu").image, found.image, rtol=1e-5)
     with pytest.raises(ValueError, match="order="):
         rayspin.recon(tmp_path / "cine.npy", "cartesian", device="cpu", order="x,x")

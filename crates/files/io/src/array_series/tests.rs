@@ -44,6 +44,30 @@ fn an_image_is_read_from_its_place() {
 }
 
 #[test]
+fn every_counter_of_labels_has_its_dimension() {
+    let folder = tempfile::tempdir().unwrap();
+    let shape = [4, 3, 1, 1, 1, 2, 1, 1, 1, 1, 2, 2, 1, 2, 1, 3];
+    let array = ArrayD::from_shape_fn(IxDyn(&shape), |i| {
+        let [te, time, time2, slice, batch] = [5, 10, 11, 13, 15].map(|dimension| i[dimension]);
+        C32::new(1.0 + i[0] as f32, (te + 10 * time + 100 * time2 + 1000 * slice + 10_000 * batch) as f32)
+    });
+    let series = opened(&array, &ScanOptions::default(), folder.path());
+    let labels: Vec<Label> = series.labels().collect();
+    assert_eq!(labels.len(), 48);
+    assert!(labels.is_sorted());
+    for label in labels {
+        let Samples::Cartesian { kspace, .. } = series.frame(label, &mut Vec::new()).unwrap().samples else {
+            panic!("expected a grid")
+        };
+        let Label { contrast, repetition, phase, slice, set, .. } = label;
+        let numbers = [contrast, repetition, phase, slice, set].map(f32::from);
+        let wanted = numbers.iter().rev().fold(0.0, |sum, number| 10.0 * sum + number);
+        assert!(kspace.iter().all(|value| value.im == wanted), "{label:?}");
+    }
+    assert!(series.frame(Label { set: 3, ..Label::default() }, &mut Vec::new()).is_err());
+}
+
+#[test]
 fn maps_are_learned_from_the_mean_of_the_first_lines() {
     let folder = tempfile::tempdir().unwrap();
     let series = opened(&lines(), &ScanOptions::default(), folder.path());

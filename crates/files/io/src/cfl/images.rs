@@ -12,8 +12,17 @@ use rayspin_scan::mri::Label;
 use super::{Axes, DIMS, Layout, dim, expect_size, file_pair, read_dims, values};
 use crate::{Error, Result, opening};
 
-/// The dimensions that number contrasts, cardiac phases, repetitions and slices.
-const COUNTERS: [usize; 4] = [dim::TE, dim::TIME2, dim::TIME, dim::SLICE];
+/// A dimension, and the counter of labels that it numbers.
+type Counter = (usize, fn(&Label) -> u16);
+
+/// The dimensions that number contrasts, cardiac phases, repetitions, slices and sets.
+const COUNTERS: [Counter; 5] = [
+    (dim::TE, |label| label.contrast),
+    (dim::TIME2, |label| label.phase),
+    (dim::TIME, |label| label.repetition),
+    (dim::SLICE, |label| label.slice),
+    (dim::BATCH, |label| label.set),
+];
 /// Images at most: the labels of more take too much memory.
 const MOST: usize = 1 << 24;
 
@@ -28,8 +37,8 @@ enum Source {
 
 /// The images of an array, and where each lies in it.
 ///
-/// An image has the dimensions READ to COIL. TE counts contrasts, TIME repetitions, TIME2 cardiac phases and
-/// SLICE slices, as the labels of a scan do. All other dimensions are 1.
+/// An image has the dimensions READ to COIL. TE counts contrasts, TIME repetitions, TIME2 cardiac phases,
+/// SLICE slices and BATCH sets, as the labels of a scan do. All other dimensions are 1.
 #[derive(Debug, Clone)]
 pub(crate) struct Images {
     path: PathBuf,
@@ -67,9 +76,9 @@ impl Images {
     /// Errors: a dimension that numbers no images and is not 1, or numbers more than labels can.
     fn expect_counters(&self) -> Result<()> {
         for (index, &size) in self.dims.iter().enumerate().skip(dim::MAPS) {
-            if size > 1 && !COUNTERS.contains(&index) {
+            if size > 1 && !COUNTERS.iter().any(|(own, _)| *own == index) {
                 let hint = format!(
-                    "images are numbered by TE, TIME, TIME2 and SLICE; bart slice {index} N takes one of {}",
+                    "images are numbered by TE, TIME, TIME2, SLICE and BATCH; bart slice {index} N takes one of {}",
                     dim::NAMES[index]
                 );
                 return Err(self.refuse(index, "1 in k-space, samples and trajectories").with_hint(hint));
@@ -119,10 +128,8 @@ impl Images {
 
     /// Whether one of them has the label.
     pub(crate) fn holds(&self, label: &Label) -> bool {
-        let counters = [label.contrast, label.phase, label.repetition, label.slice];
-        let within =
-            COUNTERS.iter().zip(counters).all(|(&index, counter)| usize::from(counter) < self.dims[index]);
-        within && label.encoding == 0 && label.set == 0
+        let within = COUNTERS.iter().all(|(index, counter)| usize::from(counter(label)) < self.dims[*index]);
+        within && label.encoding == 0
     }
 
     /// How many slices there are.
@@ -132,18 +139,22 @@ impl Images {
 
     /// Their labels, in order.
     pub(crate) fn labels(&self) -> Vec<Label> {
-        let [contrasts, phases, repetitions, slices] = COUNTERS.map(|index| self.dims[index]);
+        let [contrasts, phases, repetitions, slices, sets] =
+            COUNTERS.map(|(index, _)| (0..self.dims[index]).map(|counter| counter as u16));
         let mut labels = Vec::with_capacity(self.count());
-        for phase in 0..phases {
-            for repetition in 0..repetitions {
-                for contrast in 0..contrasts {
-                    labels.extend((0..slices).map(|slice| Label {
-                        contrast: contrast as u16,
-                        phase: phase as u16,
-                        repetition: repetition as u16,
-                        slice: slice as u16,
-                        ..Label::default()
-                    }));
+        for set in sets {
+            for phase in phases.clone() {
+                for repetition in repetitions.clone() {
+                    for contrast in contrasts.clone() {
+                        labels.extend(slices.clone().map(|slice| Label {
+                            encoding: 0,
+                            set,
+                            phase,
+                            repetition,
+                            contrast,
+                            slice,
+                        }));
+                    }
                 }
             }
         }
@@ -168,9 +179,8 @@ impl Images {
 
     /// The number of the label's image in the file, the first fastest. A dimension of 1 serves all.
     pub(crate) fn place(&self, label: &Label) -> usize {
-        let numbers = [label.contrast, label.phase, label.repetition, label.slice];
         let counter =
-            |index| COUNTERS.iter().position(|&own| own == index).map_or(0, |position| numbers[position]);
+            |index| COUNTERS.iter().find(|(own, _)| *own == index).map_or(0, |(_, counter)| counter(label));
         (dim::MAPS..DIMS).rev().fold(0, |place, index| {
             let size = self.dims[index];
             place * size + usize::from(counter(index)).min(size - 1)
@@ -211,10 +221,9 @@ impl Images {
     }
 
     fn part(&self, array: &ArrayD<C32>, label: &Label) -> ArrayD<C32> {
-        let numbers = [label.contrast, label.phase, label.repetition, label.slice];
         let mut view = array.view();
-        for (dimension, number) in COUNTERS.into_iter().zip(numbers) {
-            let one = usize::from(number).min(self.dims[dimension] - 1);
+        for (dimension, counter) in COUNTERS {
+            let one = usize::from(counter(label)).min(self.dims[dimension] - 1);
             view.slice_axis_inplace(Axis(dimension), (one..=one).into());
         }
         view.to_owned()
@@ -232,11 +241,10 @@ impl Images {
             (_, Axes::ReadIsZ) => Axes::SliceIsZOfCut,
             _ => Axes::SliceIsZ,
         };
-        let [contrasts, phases, repetitions, _] = COUNTERS;
         let mut frames = Layout::default().frames;
-        frames[contrasts - dim::MAPS] = distinct(|label| label.contrast);
-        frames[phases - dim::MAPS] = distinct(|label| label.phase);
-        frames[repetitions - dim::MAPS] = distinct(|label| label.repetition);
+        for (dimension, counter) in COUNTERS.into_iter().filter(|(dimension, _)| *dimension != dim::SLICE) {
+            frames[dimension - dim::MAPS] = distinct(counter);
+        }
         Layout { axes, frames }
     }
 }

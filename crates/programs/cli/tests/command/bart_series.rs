@@ -385,7 +385,7 @@ fn dimensions_that_number_no_images_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
     let plane = plane(&grid(f));
-    for (dim, name) in [(4, "MAPS"), (6, "COEFF"), (9, "CSHIFT"), (12, "LEVEL"), (14, "AVG"), (15, "BATCH")] {
+    for (dim, name) in [(4, "MAPS"), (6, "COEFF"), (9, "CSHIFT"), (12, "LEVEL"), (14, "AVG")] {
         let array = along(&[plane.clone(), plane.clone()], dim);
         cfl::write(f.join("k.cfl"), array.view()).unwrap();
         let wanted = format!("{name} (dimension {dim})");

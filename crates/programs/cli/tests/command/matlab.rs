@@ -111,6 +111,8 @@ fn arrays_are_chosen_by_name_and_their_axes_are_named() {
         f,
     );
     assert_eq!(magnitudes(&f.join("one.npy")).shape(), [2, 10, 12]);
+    said("recon mri many.mat --order x,y,slice,coil,set --set 1 -m cartesian --no-record -o set.npy", f);
+    assert_eq!(magnitudes(&f.join("set.npy")), magnitudes(&f.join("one.npy")));
     refused(&command("recon mri many.mat -o x.npy"), f, &["many.mat", "axes of the k-space"]);
     refused(&command("recon mri many.mat --order x,y -o x.npy"), f, &["x,y: 2 axes"]);
     refused(&command("recon mri many.mat --order x,q -o x.npy"), f, &["order", "found q"]);

@@ -225,7 +225,7 @@ impl Need for Requirement {
             }
             Self::Header => "a scan with counters (ISMRMRD)".into(),
             Self::Numbered => {
-                "a scan with counters (ISMRMRD, BART's TE, TIME, TIME2 and SLICE, or axes of `--order`)"
+                "a scan with counters (ISMRMRD, BART's TE, TIME, TIME2, SLICE and BATCH, or axes of `--order`)"
                     .into()
             }
             Self::Images => "a run without `--basis`".into(),

@@ -237,7 +237,7 @@ pub(super) const ROWS: &[Row] = &[
         .value("NUMBERS")
         .rare()
         .keyword("sets")
-        .needs(HEADER)
+        .needs(NUMBERED)
         .recorded("set", |request| typed(&request.selection.set))
         .puts(|request, given| {
             request.selection.set = Some(given.ranges()?);
