@@ -11,7 +11,7 @@ use crate::real_data::real_data;
 use crate::{ok, refused};
 
 /// Runs a script of `tests/interop`; false, with a printed word, without RAYSPIN_PYTHON.
-fn python(script: &str, folder: &Path) -> bool {
+pub(crate) fn python(script: &str, folder: &Path) -> bool {
     let Ok(python) = std::env::var("RAYSPIN_PYTHON") else {
         println!("skipped: RAYSPIN_PYTHON is not set");
         return false;
