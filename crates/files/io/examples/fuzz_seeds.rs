@@ -15,6 +15,17 @@ use rayspin_mri::simulate::{SimulateOptions, simulate};
 #[path = "../tests/formats/samples.rs"]
 mod samples;
 
+/// A pulse and a sampled trapezoid, and a pulse and a sampled shape.
+const SEQUENCES: [&str; 2] = [
+    "[VERSION]\nmajor 1\nminor 3\nrevision 1\n[BLOCKS]\n1 0 1 0 0 0 0\n2 1 0 1 0 0 1\n[RF]\n1 2500 1 2 0 0 0\n\
+     [TRAP]\n1 50000 100 400 100 0\n[ADC]\n1 4 100000 100 0 0\n[DELAYS]\n1 900\n[SHAPES]\nshape_id 1\nnum_samples 100\n\
+     1\n0\n0\n97\n\nshape_id 2\nnum_samples 100\n0\n0\n98\n",
+    "[VERSION]\nmajor 1\nminor 4\nrevision 0\n[DEFINITIONS]\nFOV 0.2 0.2 0.005\nGradientRasterTime 1e-05\n[BLOCKS]\n\
+     1 10 1 0 0 0 0 0\n2 60 0 1 1 0 1 0\n[RF]\n1 2500 1 2 0 0 0 0\n[GRADIENTS]\n1 50000 3 0 0\n[ADC]\n1 4 100000 100 0 0\n\
+     [SHAPES]\nshape_id 1\nnum_samples 100\n1\n0\n0\n97\n\nshape_id 2\nnum_samples 100\n0\n0\n98\n\n\
+     shape_id 3\nnum_samples 4\n0.25\n0.5\n1\n0.5\n",
+];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let corpus = std::env::args().nth(1).ok_or("expected the folder to write to")?;
     let corpus = Path::new(&corpus);
@@ -64,6 +75,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ] {
         let scan = Scan::new(measured, orbit.angles.clone(), Some(geometry.clone()))?;
         data_exchange::write(place("data_exchange", name)?, &scan)?;
+    }
+    for (name, text) in [("1.3", SEQUENCES[0]), ("1.4", SEQUENCES[1])] {
+        fs::write(place("pulseq", name)?, text)?;
     }
     for (name, units) in [("1", "cycles/fov"), ("2", "radians/voxel"), ("3", "cycles/m")] {
         fs::write(place("units", name)?, units)?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ndarray::Array2;
+use rayspin_device::cpu::expect_memory;
 
 use super::parse::{Adc, Block, Gradient, MOST, Pulse, Text, Version};
 use crate::{Error, Result};
@@ -10,6 +11,8 @@ use crate::{Error, Result};
 /// The largest flip angle, in degrees, of a pulse that excites, where the file does not state its use.
 /// Rounding of short pulses is within 0.01.
 const EXCITES: f64 = 90.01;
+/// The most points of pulses and gradients that are played.
+const MOST_PLAYED: u64 = 1 << 31;
 /// How far from a raster the times of a gradient may lie, in steps of the raster.
 const NEAR: f64 = 1e-6;
 
@@ -53,17 +56,43 @@ impl<'a> Timeline<'a> {
 
     /// The places of the samples of each readout, `[sample, axis]` in 1/m.
     pub(super) fn readouts(mut self) -> Result<Vec<Array2<f64>>> {
+        self.expect_bounds()?;
         let mut readouts = Vec::new();
-        let mut total = 0usize;
         for (number, block) in self.text.blocks.iter().enumerate() {
             let adc = self.event("ADC", number, block.adc, &self.text.adcs)?.copied();
-            total = total.saturating_add(adc.map_or(0, |adc| adc.samples));
-            if total > MOST {
-                return Err(self.error(format!("at most {MOST} samples"), total));
-            }
             readouts.extend(self.block(number, block, adc)?);
         }
         Ok(readouts)
+    }
+
+    /// Errors: more samples than memory has room for, or more points of shapes than real sequences play.
+    fn expect_bounds(&self) -> Result<()> {
+        let Text { blocks, adcs, pulses, gradients, shapes, .. } = self.text;
+        let of_adc = |block: &Block| adcs.get(&block.adc).map_or(0, |adc| adc.samples);
+        let total = blocks.iter().map(of_adc).fold(0, usize::saturating_add);
+        if total > MOST {
+            return Err(self.error(format!("at most {MOST} samples"), total));
+        }
+        let longest = blocks.iter().map(of_adc).max().unwrap_or(0);
+        let bytes = 3 * size_of::<f64>() * (total + longest) + size_of::<(f64, Event)>() * longest;
+        expect_memory("places of samples", bytes as u64).map_err(|error| Error::core(self.path, error))?;
+        let points = |id: usize| shapes.get(&id).map_or(0, |shape| shape.samples as u64);
+        let of_gradient = |id: &usize| match gradients.get(id) {
+            Some(Gradient::Shaped { shape, times, .. }) => {
+                points(*shape) + usize::try_from(*times).map_or(0, points)
+            }
+            _ => 0,
+        };
+        let of_block = |block: &Block| {
+            let pulse = pulses.get(&block.rf);
+            let pulse = pulse.map_or(0, |own| points(own.magnitude) + points(own.phase) + points(own.times));
+            pulse + block.gradients.iter().map(of_gradient).sum::<u64>()
+        };
+        let played = blocks.iter().map(of_block).fold(0, u64::saturating_add);
+        if played > MOST_PLAYED {
+            return Err(self.error(format!("at most {MOST_PLAYED} points of shapes that are played"), played));
+        }
+        Ok(())
     }
 
     fn error(&self, expected: impl ToString, found: impl ToString) -> Error {

@@ -8,6 +8,8 @@ use crate::{Error, Result};
 
 /// Most samples of all shapes and readouts together: numbers of a file that are not true end here.
 pub(super) const MOST: usize = 1 << 26;
+/// Most samples of a shape: of 42 s, where a sample takes 10 µs.
+pub(super) const LONGEST: usize = 1 << 22;
 
 /// The format's version: 1.2.0 to 1.5.x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -215,7 +217,11 @@ impl Text {
                 _ => {}
             }
         }
-        let samples: usize = parsed.shapes.values().map(|shape| shape.samples.min(MOST)).sum();
+        if let Some((id, shape)) = parsed.shapes.iter().find(|(_, shape)| shape.samples > LONGEST) {
+            let expected = format!("at most {LONGEST}");
+            return Err(Error::field(path, format!("num_samples of shape {id}"), expected, shape.samples));
+        }
+        let samples: usize = parsed.shapes.values().map(|shape| shape.samples).fold(0, usize::saturating_add);
         if samples > MOST {
             return Err(Error::field(path, "samples of shapes", format!("at most {MOST}"), samples));
         }

@@ -1,6 +1,6 @@
 //! Compressed shapes: differences of neighbours. Equal differences in a row are counted.
 
-use super::parse::{MOST, Version};
+use super::parse::{LONGEST, Version};
 
 /// A shape as the file has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ impl Shape {
         if version >= Version::TIMED && self.packed.len() == self.samples {
             return Some(self.packed.clone());
         }
-        if self.samples > MOST {
+        if self.samples > LONGEST {
             return None;
         }
         let mut differences = Vec::with_capacity(self.samples.min(1 << 16));

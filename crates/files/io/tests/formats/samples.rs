@@ -8,9 +8,10 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, Geometry, Image, Monitor, TrajectoryUnits};
 use rayspin_device::Device;
 use rayspin_io::cfl::Layout;
+use rayspin_io::ismrmrd::summarise;
 use rayspin_io::{
     Error, Format, Projections, Property, ScanFile, ScanOptions, Values, WriteOptions, describe, names, npy,
-    parts, read_any_image, read_maps, read_scan, read_trajectory, write_coil_array, write_image,
+    open_scan, parts, read_any_image, read_maps, read_scan, read_trajectory, write_coil_array, write_image,
 };
 
 /// The files of a sample, by name and bytes; the first is the one that is read.
@@ -96,9 +97,19 @@ pub(crate) fn read_every_way(path: &Path, device: &Device, told: &mut dyn FnMut(
                     }
                 }
             }
-            Ok(ScanFile::Scan(_)) => {}
+            Ok(ScanFile::Scan(scan)) => {
+                drop(summarise(&scan));
+                drop(scan.frames().map(|index| index.labels().count()));
+            }
             Err(error) => see(Some(error)),
         }
+    }
+    match open_scan(path, &Monitor::silent()) {
+        Ok(reader) => {
+            drop((reader.contents(), reader.heads().len(), reader.slice_places(), reader.memory_bytes()));
+            drop(reader.without_samples().map(|scan| scan.bytes()));
+        }
+        Err(error) => see(Some(error)),
     }
     match Projections::open(path).and_then(|all| all.into_scan(device.cpu_side())) {
         Ok(scan) => drop(scan.into_lines(device.cpu_side(), &mut Vec::new())),
