@@ -36,7 +36,7 @@ def big_endian(path, name, array):
     path.write_bytes(header + element(14, b"".join(parts)))
 
 
-def matlab_73(path, arrays, userblock=512):
+def matlab_73(path, arrays, userblock=512, numbers=None):
     """A file of version 7.3: HDF5 behind a block of text, with axes reversed and MATLAB's attributes."""
 
     def put(group, name, value):
@@ -66,11 +66,30 @@ def matlab_73(path, arrays, userblock=512):
     with h5py.File(path, "w", userblock_size=userblock) as file:
         for name, value in arrays.items():
             put(file, name, value)
-        cells = file.create_group("#refs#")
-        cells["a"] = np.ones((2, 2))
-        cell = file.create_dataset("cell", (1, 1), h5py.ref_dtype)
-        cell[0, 0] = cells["a"].ref
-        cell.attrs["MATLAB_class"] = np.bytes_("cell")
+        held = file.create_group("#refs#")
+
+        def cell(group, name, members):
+            data = group.create_dataset(name, (len(members), 1), h5py.ref_dtype)
+            data.attrs["MATLAB_class"] = np.bytes_("cell")
+            for index, member in enumerate(members):
+                data[index, 0] = held[member].ref
+
+        put(held, "a", "a")
+        members = ["a"]
+        if numbers is not None:
+            put(held, "b", numbers)
+            put(held, "c", {"k": 2 * numbers})
+            cell(held, "d", ["b", "a"])
+            members += ["b", "c", "d"]
+            # A field of two structs, and a sparse array.
+            both = file.create_group("two")
+            both.attrs["MATLAB_class"] = np.bytes_("struct")
+            field = both.create_dataset("k", (2, 1), h5py.ref_dtype)
+            field[0, 0], field[1, 0] = held["a"].ref, held["b"].ref
+            sparse = file.create_group("sparse")
+            sparse.attrs["MATLAB_class"], sparse.attrs["MATLAB_sparse"] = np.bytes_("double"), np.uint64(4)
+            sparse["data"], sparse["ir"], sparse["jc"] = np.ones(2), np.array([0, 3], "u8"), np.array([0, 1, 2], "u8")
+        cell(file, "cell", members)
     if userblock:
         text = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, HDF5 schema 1.00 .".ljust(124) + b"\x00\x02IM"
         with open(path, "r+b") as file:
@@ -89,7 +108,7 @@ def write(folder):
     big_endian(folder / "big.mat", "DATA", k)
     scipy.io.savemat(folder / "old.mat", {"DATA": real[..., 0]}, format="4")
     newer = {name: value for name, value in both.items() if name != "cell"}
-    matlab_73(folder / "newer.mat", {**newer, **inner})
+    matlab_73(folder / "newer.mat", {**newer, **inner}, numbers=k)
     matlab_73(folder / "no_block.mat", {"DATA": k}, userblock=0)
     with h5py.File(folder / "arrays.h5", "w") as file:
         file["kspace"] = k.T

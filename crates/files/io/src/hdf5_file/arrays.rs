@@ -1,17 +1,18 @@
 //! Data sets of an HDF5 file as arrays without a header, as h5py, h5write and MATLAB 7.3 write them.
 //!
 //! MATLAB stores an array with its axes reversed, and says in `MATLAB_class` what it is. A struct is a group.
-//! Cells are references to what lies in `#refs#`.
+//! Cells, and fields of several structs, are references to what lies in `#refs#`.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
-use hdf5::types::{FloatSize, IntSize, TypeDescriptor};
-use hdf5::{Dataset, Group, H5Type};
+use hdf5::types::{FloatSize, IntSize, Reference, TypeDescriptor};
+use hdf5::{Dataset, Group, H5Type, ObjectReference1, ReferencedObject};
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, voxels};
 use rayspin_device::cpu::expect_memory;
 
-use super::{attribute, dataset, expect_within, is_text, open, reading};
+use super::{attribute, expect_within, is_text, open, reading};
 use crate::arrays::Numbers;
 use crate::element::Element;
 use crate::error::{Error, Result};
@@ -21,6 +22,10 @@ use crate::named_arrays::{AnyArray, Entry, Stored, choose, expect_numbers};
 const DEEPEST: usize = 8;
 const MOST_GROUPS: usize = 1000;
 const MOST: usize = 10_000;
+
+/// What a cell is called, and the attribute of a sparse array.
+const CELL: &str = "cell";
+const SPARSE: &str = "MATLAB_sparse";
 
 /// In which order the axes of a data set are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,24 +104,44 @@ const PARTS: [[&str; 2]; 3] = [["real", "imag"], ["r", "i"], ["re", "im"]];
 pub(crate) fn entries(path: &Path, axes: Axes) -> Result<Vec<Entry>> {
     let file = open(path, "an HDF5 file")?;
     let root = file.group("/").map_err(|e| reading(path, "the root", &e))?;
-    let mut entries = Vec::new();
-    each(&root, &mut |name, data| {
-        entries.push(entry(path, name, data, axes)?);
-        Ok(entries.len() == MOST)
-    })?;
-    Ok(entries)
+    let found = Search::of(path, axes, root)?;
+    Ok(found.into_iter().map(|(entry, _)| entry).collect())
 }
 
-/// Shows each data set below a group, until the visitor says that it has enough.
-fn each(root: &Group, visit: &mut dyn FnMut(&str, &Dataset) -> Result<bool>) -> Result<()> {
-    let mut queue = std::collections::VecDeque::from([(String::new(), root.clone(), 0usize)]);
-    let mut seen = Vec::new();
-    while let Some((prefix, group, depth)) = queue.pop_front() {
-        let Ok(info) = group.loc_info() else { continue };
-        if seen.len() == MOST_GROUPS || seen.contains(&(info.fileno, info.token)) {
-            continue;
+/// A search for data sets.
+struct Search<'a> {
+    path: &'a Path,
+    axes: Axes,
+    /// What MATLAB's references are relative to.
+    root: Group,
+    /// Groups that are still to be searched, with how deep they lie.
+    groups: VecDeque<(String, Group, usize)>,
+    found: Vec<(Entry, Option<Dataset>)>,
+    /// References that were followed.
+    followed: usize,
+}
+
+impl<'a> Search<'a> {
+    /// What the groups hold, a group after the ones above it.
+    fn of(path: &'a Path, axes: Axes, root: Group) -> Result<Vec<(Entry, Option<Dataset>)>> {
+        let groups = VecDeque::from([(String::new(), root.clone(), 0)]);
+        let mut search = Self { path, axes, root, groups, found: Vec::new(), followed: 0 };
+        let mut seen = Vec::new();
+        while let Some((prefix, group, depth)) = search.groups.pop_front() {
+            let Ok(info) = group.loc_info() else { continue };
+            if seen.len() == MOST_GROUPS || seen.contains(&(info.fileno, info.token)) {
+                continue;
+            }
+            seen.push((info.fileno, info.token));
+            search.group(&prefix, &group, depth)?;
+            if search.found.len() >= MOST {
+                break;
+            }
         }
-        seen.push((info.fileno, info.token));
+        Ok(search.found)
+    }
+
+    fn group(&mut self, prefix: &str, group: &Group, depth: usize) -> Result<()> {
         let names: Vec<String> = group.member_names().unwrap_or_default();
         for member in names.iter().filter(|name| is_text(name)).take(MOST) {
             if depth == 0 && member.starts_with('#') {
@@ -124,17 +149,67 @@ fn each(root: &Group, visit: &mut dyn FnMut(&str, &Dataset) -> Result<bool>) -> 
             }
             let name = format!("{prefix}{member}");
             if let Ok(data) = group.dataset(member) {
-                if visit(&name, &data)? {
-                    return Ok(());
-                }
-            } else if depth < DEEPEST
-                && let Ok(child) = group.group(member)
-            {
-                queue.push_back((format!("{name}/"), child, depth + 1));
+                self.data(name, data, depth)?;
+            } else if let Ok(child) = group.group(member) {
+                self.child(name, child, depth);
+            }
+            if self.found.len() >= MOST {
+                break;
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    fn child(&mut self, name: String, child: Group, depth: usize) {
+        let is_sparse = || child.attr_names().is_ok_and(|names| names.iter().any(|one| one == SPARSE));
+        if self.axes == Axes::Reversed && is_sparse() {
+            let kind = "sparse, which is not read: store full(...)".to_owned();
+            self.found.push((Entry { name, shape: Vec::new(), element: None, kind }, None));
+        } else if depth < DEEPEST {
+            self.groups.push_back((format!("{name}/"), child, depth + 1));
+        }
+    }
+
+    /// A data set, or what the references of a cell or of a field of several structs lead to.
+    fn data(&mut self, name: String, data: Dataset, depth: usize) -> Result<()> {
+        let entry = entry(self.path, &name, &data, self.axes)?;
+        let references = match self.axes {
+            Axes::Reversed if entry.element.is_none() && depth < DEEPEST => references(&data),
+            _ => Vec::new(),
+        };
+        if references.is_empty() {
+            self.found.push((entry, Some(data)));
+            return Ok(());
+        }
+        let is_cell = entry.kind == CELL;
+        for (number, reference) in (1..).zip(references) {
+            if self.followed == MOST || self.found.len() >= MOST {
+                break;
+            }
+            self.followed += 1;
+            // MATLAB counts along the first of its axes first, as the file does.
+            let own = match name.rsplit_once('/') {
+                _ if is_cell => format!("{name}{{{number}}}"),
+                Some((of, field)) => format!("{of}({number})/{field}"),
+                None => format!("{name}({number})"),
+            };
+            match self.root.dereference(&reference) {
+                Ok(ReferencedObject::Dataset(held)) => self.data(own, held, depth + 1)?,
+                Ok(ReferencedObject::Group(held)) => self.child(own, held, depth),
+                // Nothing to read.
+                Ok(ReferencedObject::Datatype(_)) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The references that a data set holds; none of other data sets, and of more than a file has arrays.
+fn references(data: &Dataset) -> Vec<ObjectReference1> {
+    let descriptor = data.dtype().and_then(|kind| kind.to_descriptor());
+    let holds = matches!(descriptor, Ok(TypeDescriptor::Reference(Reference::Object)));
+    let few = voxels(&data.shape()).is_ok_and(|count| count <= MOST);
+    if holds && few { data.read_raw::<ObjectReference1>().unwrap_or_default() } else { Vec::new() }
 }
 
 fn entry(path: &Path, name: &str, data: &Dataset, axes: Axes) -> Result<Entry> {
@@ -151,7 +226,7 @@ fn entry(path: &Path, name: &str, data: &Dataset, axes: Axes) -> Result<Entry> {
     let other = match class.as_deref() {
         _ if has("MATLAB_empty") => Some("empty".to_owned()),
         Some("char") => Some("text".to_owned()),
-        Some("cell") => Some("cell, which is not read".to_owned()),
+        Some("cell") => Some(CELL.to_owned()),
         Some("function_handle") => Some("function".to_owned()),
         _ => None,
     };
@@ -172,18 +247,16 @@ fn entry(path: &Path, name: &str, data: &Dataset, axes: Axes) -> Result<Entry> {
 fn chosen(path: &Path, name: Option<&str>, axes: Axes) -> Result<(Dataset, Entry)> {
     let file = open(path, "an HDF5 file")?;
     let root = file.group("/").map_err(|e| reading(path, "the root", &e))?;
-    let mut entries = Vec::new();
-    each(&root, &mut |name, data| {
-        entries.push(entry(path, name, data, axes)?);
-        Ok(entries.len() == MOST)
-    })?;
+    let found = Search::of(path, axes, root)?;
+    let entries: Vec<Entry> = found.iter().map(|(entry, _)| entry.clone()).collect();
     let dotted = name
         .map(|name| name.trim_matches('/'))
         .filter(|name| axes == Axes::Reversed && !entries.iter().any(|entry| entry.name == *name));
     let slashes = dotted.map(|name| name.replace('.', "/"));
     let wanted = slashes.as_deref().filter(|name| entries.iter().any(|entry| entry.name == *name));
     let chosen = choose(path, entries, wanted.or(name.map(|name| name.trim_matches('/'))))?;
-    let data = dataset(path, &root, &chosen.name)?;
+    let data = found.into_iter().find(|(entry, _)| *entry == chosen).and_then(|(_, data)| data);
+    let data = data.ok_or_else(|| Error::field(path, "array", &chosen.name, "none"))?;
     let stored = data.dtype().map_err(|e| reading(path, &chosen.name, &e))?.size();
     expect_within(path, &data, &chosen.name, stored)?;
     Ok((data, chosen))

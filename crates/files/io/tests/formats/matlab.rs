@@ -42,6 +42,9 @@ fn arrays_of_every_writer_are_the_same_kspace() {
         ("newer.mat", ":DATA", Some("x,y,coil")),
         ("newer.mat", ":s.k", None),
         ("newer.mat", ":s/k", None),
+        ("newer.mat", ":cell{2}", None),
+        ("newer.mat", ":cell{4}{1}", None),
+        ("newer.mat", ":two(2).k", None),
         ("no_block.mat", "", Some("kx,ky,channel")),
         ("plain.mat", ":s.k", None),
         ("packed.mat", ":cell{1}", None),
@@ -54,6 +57,8 @@ fn arrays_of_every_writer_are_the_same_kspace() {
         let off = found.iter().zip(&expected).map(|(a, b)| (a - b).norm()).fold(0.0, f32::max);
         assert!(off < 1e-6, "{file}{name}: {off}");
     }
+    let doubled = grid(&at("newer.mat"), ":cell{3}.k", None);
+    assert!(doubled.iter().zip(&expected).all(|(a, b)| (a - 2.0 * b).norm() < 1e-5));
     assert_eq!(detect(at("newer.mat")).unwrap().name, "MATLAB file");
     assert_eq!(detect(at("no_block.mat")).unwrap().name, "MATLAB file");
     assert_eq!(detect(at("arrays.h5")).unwrap().name, "HDF5 (arrays)");
@@ -97,7 +102,9 @@ fn what_is_no_array_is_refused_by_its_name() {
     assert!(refused("plain.mat", "text").contains("text"));
     assert!(refused("plain.mat", "nothing").contains("DATA"));
     assert!(refused("newer.mat", "text").contains("text"));
-    assert!(refused("newer.mat", "cell").contains("cell"));
+    assert!(refused("newer.mat", "cell").contains("cell{2}"));
+    assert!(refused("newer.mat", "cell{1}").contains("text"));
+    assert!(refused("newer.mat", "sparse").contains("sparse, which is not read"));
     assert!(refused("arrays.h5", "text").contains("found"));
     assert!(refused("arrays.h5", "none").contains("group/half"));
     let old = read_array(at("old.mat"), "an array").unwrap_err().to_string();
@@ -105,7 +112,8 @@ fn what_is_no_array_is_refused_by_its_name() {
     let held =
         |file: &str| -> Vec<String> { names(at(file)).unwrap().into_iter().map(|held| held.name).collect() };
     assert_eq!(held("plain.mat"), ["DATA", "real", "flag", "short", "cell{1}", "s.k", "s.deep.real"]);
-    assert_eq!(held("newer.mat"), ["DATA", "flag", "real", "short", "s/k", "s/deep/real"]);
+    let arrays = ["DATA", "cell{2}", "cell{4}{1}", "flag", "real", "short", "cell{3}/k", "s/k", "two(2)/k"];
+    assert_eq!(held("newer.mat"), [&arrays[..], &["s/deep/real"]].concat());
     assert_eq!(held("arrays.h5"), ["kspace", "packed", "group/half", "group/real"]);
 }
 
