@@ -96,7 +96,82 @@ def write(folder, name, version, method, kspace, steps, order, group, *, big=Fal
     np.save(folder / f"{name}.npy", kspace.astype(np.complex64))
 
 
+def in_blocks(scans):
+    """Scans [scan, receiver, sample] as 32-bit words in blocks of 1024 bytes, and the words of a block."""
+    words = np.empty((len(scans), 2 * scans[0].size))
+    words[:, 0::2], words[:, 1::2] = scans.reshape(len(scans), -1).real, scans.reshape(len(scans), -1).imag
+    block = -(-words.shape[1] * 4 // 1024) * 256
+    return np.pad(words, ((0, 0), (0, block - words.shape[1]))).astype("<i4"), block
+
+
+def write_files(own, method, data, sizes, coils, objects, group, matrix, in_method):
+    own.mkdir()
+    (own / "fid").write_bytes(data.tobytes())
+    acqp = HEAD.format(version="6.0.1") + f"##$ACQ_sw_version=( 65 )\n<PV 6.0.1>\n##$ACQ_dim={len(matrix)}\n"
+    acqp += f"##$NI={objects}\n##$NR=1\n##$NSLICES={objects}\n##$ACQ_n_echo_images=1\n##$ACQ_phase_factor={group}\n"
+    acqp += array("ACQ_size", sizes) + array("ACQ_obj_order", range(objects)) + "##$BYTORDA=little\n"
+    acqp += f"##$ACQ_grad_matrix=( {objects}, 3, 3 )\n" + "1 @3*(0) 1 @3*(0) 1 " * objects + "\n"
+    acqp += array("ACQ_slice_offset", [3 * slice for slice in range(objects)])
+    acqp += "##$GO_raw_data_format=GO_32BIT_SGN_INT\n##$GO_block_size=Standard_KBlock_Format\n"
+    (own / "acqp").write_text(acqp + END)
+    text = HEAD.format(version="6.0.1") + f"##$Method=<Bruker:{method}>\n##$PVM_EncNReceivers={coils}\n##$PVM_EffSWh=50000\n"
+    text += "##$PVM_SliceThick=2\n" + array("PVM_Matrix", matrix) + array("PVM_EncMatrix", matrix)
+    (own / "method").write_text(text + array("PVM_Fov", [32, 24, 16][: len(matrix)]) + in_method + END)
+
+
+def write_projections(folder, name, projections, matrix, group):
+    """UTE [object, receiver, projection, sample] with its traj: MRIReco.jl and brukerapi read it as float64 in Fortran order
+    [axis, sample, projection]. Both read fid as [sample, receiver, line of a group, object, group], blocks cut to their length."""
+    objects, coils, samples = (1 if len(matrix) == 3 else 2), 3, 12
+    rng = np.random.default_rng(6)
+    shape = (objects, coils, projections, samples)
+    own = rng.integers(-900, 900, shape) + 1j * rng.integers(-900, 900, shape)
+    scans = own.reshape(objects, coils, projections // group, group, samples).transpose(2, 0, 3, 1, 4).reshape(-1, coils, samples)
+    data, block = in_blocks(scans)
+    theirs = np.reshape(data.ravel(), (block, -1), order="F")[: 2 * samples * coils]
+    theirs = np.reshape(theirs[0::2] + 1j * theirs[1::2], (samples, coils, group, objects, projections // group), order="F")
+    theirs = np.reshape(np.transpose(theirs, (0, 2, 4, 3, 1)), (samples, projections, objects, coils), order="F")
+    assert np.array_equal(theirs.transpose(2, 3, 1, 0), own)
+    write_files(folder / name, "UTE3D" if len(matrix) == 3 else "UTE", data, [2 * samples, projections], coils, objects, group, matrix, f"##$NPro={projections}\n")
+    places = rng.uniform(-0.5, 0.5, (projections, samples, len(matrix)))
+    (folder / name / "traj").write_bytes(places.astype("<f8").tobytes())
+    assert np.array_equal(np.reshape(places.ravel(), (len(matrix), samples, projections), order="F").transpose(2, 1, 0), places)
+    np.save(folder / f"{name}.npy", own.astype(np.complex64))
+    np.save(folder / f"{name}_places.npy", places * np.array(matrix))
+
+
+def write_trains(folder, name, slices):
+    """Echo-planar imaging of two shots of four lines, k-space [slice, receiver, line, sample] in the order of steps. EPI.ppg loops over
+    slices, shots and repetitions, slices fastest. brukerapi takes shots as the fastest, which is the same for one slice."""
+    shots, lines, coils, samples = 2, 4, 2, 10
+    rng = np.random.default_rng(7)
+    own = rng.integers(-900, 900, (slices, coils, shots * lines, samples)) + 1j * rng.integers(-900, 900, (slices, coils, shots * lines, samples))
+    steps = np.array([-4, -2, 0, 2, -3, -1, 1, 3])
+    acquired = own[:, :, steps + 4].copy()
+    for line in range(1, shots * lines, 2):
+        acquired[:, :, line] = acquired[:, :, line, ::-1]
+    scans = acquired.reshape(slices, coils, shots, lines * samples).transpose(2, 0, 1, 3).reshape(-1, coils, lines * samples)
+    data, block = in_blocks(scans)
+    if slices == 1:
+        theirs = np.reshape(data.ravel(), (block, -1), order="F")[: 2 * lines * samples * coils]
+        theirs = np.reshape(theirs[0::2] + 1j * theirs[1::2], (lines * samples, coils, shots), order="F")
+        theirs = np.reshape(np.transpose(theirs, (0, 2, 1)), (samples, lines * shots, coils), order="F")[:, np.argsort(steps)]
+        # brukerapi mirrors every other line once they are sorted, which is another one in a scan of several shots.
+        mirrored = np.argsort(steps) % 2 == 1
+        theirs[:, mirrored] = theirs[::-1, mirrored]
+        assert np.array_equal(theirs.transpose(2, 1, 0)[None], own)
+    more = f"##$PVM_EpiNEchoes={lines}\n##$PVM_EpiNShots={shots}\n" + array("PVM_EncSteps1", steps)
+    more += array("PVM_EpiTrajAdjkx", range(samples))
+    write_files(folder / name, "EPI", data, [2 * lines * samples, shots], coils, slices, 1, [samples, shots * lines], more)
+    np.save(folder / f"{name}.npy", own.astype(np.complex64))
+
+
 def main(folder):
+    write_projections(folder, "ute6", 6, [16, 14], 1)
+    write_projections(folder, "ute6_groups", 6, [16, 14], 2)
+    write_projections(folder, "ute3d6", 6, [16, 14, 12], 1)
+    write_trains(folder, "epi6", 1)
+    write_trains(folder, "epi6_slices", 3)
     rng = np.random.default_rng(5)
 
     def kspace(*shape):

@@ -151,6 +151,57 @@ fn paravision_6_7_and_360_are_sorted_as_two_other_readers_sort() {
 }
 
 #[test]
+fn projections_lie_where_two_other_readers_have_them() {
+    let folder = folder();
+    if !python("bruker.py", "write", folder.path()) {
+        return;
+    }
+    for (name, objects) in [("ute6", 2), ("ute6_groups", 2), ("ute3d6", 1)] {
+        let path = folder.path().join(name);
+        assert!(describe(&path).unwrap()[0].1.to_string().contains("not tried on a real file"));
+        let scan = read(&path);
+        let wanted = npy::read_complex(folder.path().join(format!("{name}.npy"))).unwrap();
+        let places = npy::read_real(folder.path().join(format!("{name}_places.npy"))).unwrap();
+        assert_eq!(scan.acquisitions.len(), objects * 6);
+        for readout in &scan.acquisitions {
+            let [slice, projection] = [readout.counters.slice, readout.counters.step_1].map(usize::from);
+            for ((coil, sample), value) in readout.data.indexed_iter() {
+                assert_eq!(*value, wanted[IxDyn(&[slice, coil, projection, sample])], "{name}");
+            }
+            let path = readout.trajectory.as_ref().unwrap();
+            assert_eq!(path.nrows(), readout.data.ncols());
+            for ((sample, axis), place) in path.indexed_iter() {
+                assert!((f64::from(*place) - places[IxDyn(&[projection, sample, axis])]).abs() < 1e-5);
+            }
+        }
+        assert!(scan.notes.iter().any(|note| note.contains("not tried on a real file")), "{:?}", scan.notes);
+    }
+}
+
+#[test]
+fn lines_of_several_shots_are_in_the_order_of_the_pulse_program() {
+    let folder = folder();
+    if !python("bruker.py", "write", folder.path()) {
+        return;
+    }
+    for (name, slices) in [("epi6", 1), ("epi6_slices", 3)] {
+        let scan = read(&folder.path().join(name));
+        let wanted = npy::read_complex(folder.path().join(format!("{name}.npy"))).unwrap();
+        assert_eq!(scan.acquisitions.len(), slices * 8);
+        for (number, readout) in scan.acquisitions.iter().enumerate() {
+            let [slice, line] = [readout.counters.slice, readout.counters.step_1].map(usize::from);
+            let reversed = readout.flags.contains(Flags::REVERSE);
+            assert_eq!((reversed, usize::from(readout.counters.segment)), (number % 2 == 1, line % 2));
+            for ((coil, sample), value) in readout.data.indexed_iter() {
+                let place = if reversed { 9 - sample } else { sample };
+                assert_eq!(*value, wanted[IxDyn(&[slice, coil, line, place])], "{name} {line}");
+            }
+        }
+        assert!(scan.notes.iter().any(|note| note.contains("several shots was not tried on a real file")));
+    }
+}
+
+#[test]
 fn p_files_hold_the_numbers_that_mirt_has() {
     let folder = folder();
     let unpack = |name: &str| {
