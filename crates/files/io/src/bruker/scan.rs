@@ -249,6 +249,19 @@ impl Making<'_> {
             let expected = format!("more than half of {} places", read.places);
             self.folder.method.field("PVM_EncMatrix", expected, samples)
         })?;
+        if lacking > 0 {
+            notes.push(format!(
+                "readouts lack {lacking} of {} samples before the centre of k-space (partial echo); not tried on a real file",
+                read.places
+            ));
+            let own = 100.0 * centre as f64 / samples as f64;
+            let stated = self.folder.method.number("PVM_EchoPosition")?;
+            if let Some(stated) = stated.filter(|stated| (stated - own).abs() > 200.0 / samples as f64) {
+                notes.push(format!(
+                    "the echo is stated at {stated:.1} % of a readout (PVM_EchoPosition), and the matrix has it at {own:.1} %, which is taken"
+                ));
+            }
+        }
         let repetitions = self.repetitions(scan, self.steps.len() * self.objects.order.len(), 1, notes)?;
         let coil_factors = self.coil_scales(scan);
         // Every other echo of a train of gradient echoes is read backwards.

@@ -152,6 +152,23 @@ fn jobs_of_paravision_360_hold_volumes_of_double_precision() {
 }
 
 #[test]
+fn partial_echoes_lack_their_first_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut small = Small { samples: 4, ..Small::grid() };
+    small.more.push_str("##$PVM_EncMatrix=( 2 )\n4 4\n##$PVM_EchoPosition=25\n");
+    let scan = read(&lay(folder.path(), &small)).unwrap();
+    let readout = &scan.acquisitions[0];
+    assert_eq!((readout.data.dim(), readout.centre_sample), ((2, 4), 1));
+    assert_eq!(scan.header.encodings[0].encoded.matrix, [6, 4, 1]);
+    let said = scan.notes.join("; ");
+    assert!(said.contains("lack 2 of 6 samples") && said.contains("not tried"), "{said}");
+    assert!(!said.contains("PVM_EchoPosition"), "{said}");
+    small.more.push_str("##$PVM_EchoPosition=90\n");
+    let scan = read(&lay(folder.path(), &small)).unwrap();
+    assert!(scan.notes.iter().any(|note| note.contains("stated at 90.0 %")), "{:?}", scan.notes);
+}
+
+#[test]
 fn projections_lie_where_their_file_says() {
     let folder = tempfile::tempdir().unwrap();
     let path = lay(folder.path(), &Small::projections());

@@ -22,7 +22,7 @@ use rayspin_scan::mri::{Counters, Flags, SlicePlace};
 pub(crate) use header::{MAGIC, begins};
 pub(crate) use samples::samples;
 
-use crate::bare_scan::{BareScan, Readout};
+use crate::bare_scan::{BareScan, Readout, Word};
 use crate::format::{Detail, Rows};
 use crate::ismrmrd::parse_header;
 use crate::scan_reader::ScanReader;
@@ -33,8 +33,12 @@ use header::{DATA, Header};
 pub(crate) fn describe(path: &Path) -> Result<Rows> {
     let header = Header::read(path)?;
     let baselines = header.views - header.frames;
+    let doubt = match (header.slices, header.echoes, header.word) {
+        (1, 1, Word::I16) => "",
+        _ => "; several slices, echoes and numbers of 32 bits were not tried on a real file",
+    };
     let text = format!(
-        "GE, header revision 9; {} views of {} samples in a group, and {baselines} before them without an image",
+        "GE, header revision 9; {} views of {} samples in a group, and {baselines} before them without an image{doubt}",
         header.frames, header.samples
     );
     Ok(vec![("software".to_owned(), Detail::Text(text))])
