@@ -9,6 +9,7 @@ mod array_series;
 mod array_windows;
 mod arrays;
 pub mod atomic;
+mod averages;
 mod axis_order;
 mod bare_scan;
 mod bart;
@@ -65,6 +66,7 @@ pub use array_file::{array_memory, numbers_images, read_array, read_maps, write_
 pub use array_series::{ArraySeries, ArraySource};
 pub use array_windows::ArrayWindows;
 pub use arrays::Arrays;
+pub use averages::Averages;
 pub use axis_order::AxisOrder;
 pub use detect::{Input, describe, detect, endings, expect_ending, names, parts, replaces_folder, sources};
 pub use error::{Error, Result};

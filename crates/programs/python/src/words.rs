@@ -56,6 +56,7 @@ const OF_RUNS: &[Pair] = &[
     ("contrast", "contrasts"),
     ("cardiac phase", "cardiac_phases"),
     ("set", "sets"),
+    ("average", "averages"),
     ("sets of maps", "map_sets"),
     ("crop of maps", "map_crop"),
     ("calibration centre", "calibration"),

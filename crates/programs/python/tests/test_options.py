@@ -33,7 +33,7 @@ INSTEAD = {
     "help": "help",
     "version": "__version__",
 }
-RENAMED = {"lambda": "lambda_", "slice": "slices", "repetition": "repetitions", "contrast": "contrasts", "cardiac-phase": "cardiac_phases", "set": "sets", "frames": "windows", "epsilon": "nufft_tolerance"}
+RENAMED = {"lambda": "lambda_", "slice": "slices", "repetition": "repetitions", "contrast": "contrasts", "cardiac-phase": "cardiac_phases", "set": "sets", "average": "averages", "frames": "windows", "epsilon": "nufft_tolerance"}
 RENAMED |= {"traj": "trajectory", "traj-units": "trajectory_units", "traj-fov": "trajectory_fov", "traj-weights": "trajectory_weights"}
 RENAMED |= {"echo-times": "echo_times_ms", "no-prewhiten": "prewhiten", "fov": "fov_mm", "dwell": "dwell_us"}
 OF_CT = {"view": "views", "row": "rows", "column": "columns", "flat": "flats", "dark": "darks", "voxel": "voxel_mm", "centre": "centre_mm"}

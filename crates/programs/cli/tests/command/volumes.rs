@@ -60,6 +60,35 @@ fn worst(found: &ArrayD<C32>, wanted: &ArrayD<C32>) -> f32 {
 }
 
 #[test]
+fn some_averages_give_the_image_that_they_are_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    simulated(f, "--matrix 20,16,2 --coils 2 --snr 40");
+    let mut scan = ismrmrd::read(f.join("scan.h5")).unwrap();
+    let one = std::mem::take(&mut scan.acquisitions);
+    for average in 0..3u16 {
+        scan.acquisitions.extend(one.iter().cloned().map(|mut own| {
+            own.counters.average = average;
+            own.data.mapv_inplace(|value| value * (1.0 + f32::from(average)));
+            own
+        }));
+    }
+    write(f, "three.h5", &scan);
+    let image = |given: &str| {
+        ok(&command(&format!("recon mri {given} -q --no-record -m cartesian -o image.npy")), f);
+        npy::read_complex(f.join("image.npy")).unwrap()
+    };
+    let alone = image("scan.h5");
+    for (given, factor) in [("", 2.0), (" --average 0", 1.0), (" --average 1-2", 2.5), (" --average 0,2", 2.0)] {
+        let error = worst(&image(&format!("three.h5{given}")), &alone.mapv(|value| value * factor));
+        assert!(error < 1e-5, "{given}: {error}");
+    }
+    refused(&command("recon mri three.h5 --average 3 -o x.npy"), f, &["average", "0 to 2", "found 3"]);
+    let told = said("recon mri three.h5 --average 1-2 --no-record -m cartesian -o image.npy", f);
+    assert!(told.contains("only averages 1-2 are used"), "{told}");
+}
+
+#[test]
 fn volumes_are_axes_and_each_is_the_image_that_it_is_alone() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();

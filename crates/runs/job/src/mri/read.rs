@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rayspin_core::Monitor;
 use rayspin_device::cpu;
-use rayspin_io::SeriesSource;
+use rayspin_io::{Averages, SeriesSource};
 use rayspin_io::pulseq::Sequence;
 use rayspin_io::{self as io, ScanReader, open_scan};
 use rayspin_mri::corrections::measure;
@@ -42,11 +42,14 @@ impl Request {
 
 /// Opens a scan with a header, whose samples lie where its sequence puts them, if that is given.
 pub(super) fn open(path: &Path, request: &Request, monitor: &Monitor<'_>) -> Result<Box<dyn ScanReader>> {
-    let reader = open_scan(path, monitor)?;
-    match request.played()? {
-        Some(sequence) => Ok(sequence.place_reader(reader)?),
-        None => Ok(reader),
+    let mut reader = open_scan(path, monitor)?;
+    if let Some(sequence) = request.played()? {
+        reader = sequence.place_reader(reader)?;
     }
+    if let Some(averages) = request.averages.clone() {
+        reader = Averages::new(averages).keep_of(reader)?;
+    }
+    Ok(reader)
 }
 
 /// How a scan is read.
@@ -64,14 +67,20 @@ pub(super) struct Reading<'a> {
 pub(super) fn read(reading: &Reading<'_>, monitor: &Monitor<'_>) -> Result<(Source, Shape)> {
     match &reading.request.input {
         Input::File(path) => read_file(path, reading, monitor),
-        Input::Scan(scan) => match reading.request.played()? {
-            Some(sequence) => {
-                let mut placed = Scan::clone(scan);
-                sequence.place(&mut placed)?;
-                Ok(of_scan(&Arc::new(placed), reading.request)?)
+        Input::Scan(scan) => {
+            let (sequence, averages) = (reading.request.played()?, &reading.request.averages);
+            if sequence.is_none() && averages.is_none() {
+                return Ok(of_scan(scan, reading.request)?);
             }
-            None => Ok(of_scan(scan, reading.request)?),
-        },
+            let mut own = Scan::clone(scan);
+            if let Some(sequence) = sequence {
+                sequence.place(&mut own)?;
+            }
+            if let Some(averages) = averages {
+                Averages::new(averages.clone()).keep(&mut own)?;
+            }
+            Ok(of_scan(&Arc::new(own), reading.request)?)
+        }
         Input::Image(array) => {
             let shape = Shape { frames: 1, coils: array.frame.coils(), ..Shape::default() };
             Ok((Source::Frame(array.clone()), shape))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayD, ArrayViewD};
-use rayspin_core::{C32, C64, Error, Monitor, format_shape};
+use rayspin_core::{C32, C64, Error, Monitor, Ranges, format_shape};
 use rayspin_io::{ArrayFrame, ScanOptions};
 use rayspin_mri::recon::{ReconOptions, Selection};
 use rayspin_mri::scan::{FrameOptions, Scan};
@@ -76,6 +76,8 @@ pub struct Request {
     pub arrays: ScanOptions,
     /// The Pulseq sequence that made the scan.
     pub sequence: Option<PathBuf>,
+    /// The averages that images are made of; all without.
+    pub averages: Option<Ranges>,
     /// How images are put together.
     pub frames: FrameOptions,
     /// Which images.
@@ -120,6 +122,7 @@ impl Request {
             options: ReconOptions::default(),
             arrays: ScanOptions::default(),
             sequence: None,
+            averages: None,
             frames: FrameOptions::default(),
             selection: Selection::default(),
             maps: None,

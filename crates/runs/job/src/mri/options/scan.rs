@@ -243,6 +243,18 @@ pub(super) const ROWS: &[Row] = &[
             request.selection.set = Some(given.ranges()?);
             Ok(())
         }),
+    Row::new(SCAN, "average", Kind::Ranges, "Only these averages, counted from 0 [default: the mean of all]")
+        .remedies(&[(&["average"], HOLDS)])
+        .details("Readouts of other averages are left out.")
+        .value("NUMBERS")
+        .rare()
+        .keyword("averages")
+        .needs(HEADER)
+        .recorded("average", |request| typed(&request.averages))
+        .puts(|request, given| {
+            request.averages = Some(given.ranges()?);
+            Ok(())
+        }),
     Row::new(SCAN, "window", Kind::Count, "Sliding window of N readouts an image, as for golden angles")
         .remedies(&[(&["window"], COUNTS)])
         .details(
