@@ -95,8 +95,8 @@ pub fn open_scan(path: impl AsRef<Path>, monitor: &Monitor<'_>) -> Result<Box<dy
 /// * Samples, with a trajectory: a BART array (`[1, readout, spoke, coil]`) or a NumPy array
 ///   (`[coil, sample]` or `[coil, spoke, readout]`).
 ///
-/// A BART array of several images, along TE, TIME, TIME2, SLICE or BATCH, is an [`ArraySeries`]. Its trajectory has
-/// the same sizes along these, or 1 where one trajectory serves all.
+/// A BART array of several images, along TE, TIME, TIME2, SLICE or BATCH, is an [`ArraySeries`]. Its
+/// trajectory has the same sizes along these, or 1 where one trajectory serves all.
 ///
 /// A trajectory is a BART array `[3, readout, spoke]`, or a NumPy array `[sample, dim]` or `[spoke, readout,
 /// dim]`, with components in the order x, y, z. A name after a colon chooses one of several scans or arrays

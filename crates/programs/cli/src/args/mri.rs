@@ -18,7 +18,8 @@ Bruker's ParaVision, GE P-files .7), or an array: k-space as BART .cfl (READ PHS
 NumPy or HDF5 ([coil, z, y, x]) or of MATLAB ([x, y, coil]); with --traj samples as .cfl (1
 readout spoke coil), of NumPy or HDF5 ([coil, sample] or [coil, spoke, readout]) or of MATLAB
 ([readout, spoke, coil]). --order names other axes. BART's TE, TIME, TIME2, SLICE and BATCH number
-contrasts, repetitions, cardiac phases, slices and sets. A line says what it was understood as; warnings say what speaks against that (rules: docs/reading.md). The image's format follows its name:
+contrasts, repetitions, cardiac phases, slices and sets. A line says what it was understood as;
+warnings say what speaks against that (rules: docs/reading.md). The image's format follows its name:
 {images written} (ISMRMRD images).
 An array read from .cfl is written to .cfl in the same dimensions.
 {names after a colon}
