@@ -49,48 +49,64 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         let show = |what: &str, seconds: &[f64]| {
             let median = seconds[seconds.len() / 2];
             let all: Vec<String> = seconds.iter().map(|one| format!("{one:.4}")).collect();
-            println!("{threads:>3} threads  {what:<8} {median:8.4} s {:7.2} GB/s   {}", bytes / median / 1e9, all.join(" "));
+            println!(
+                "{threads:>3} threads  {what:<8} {median:8.4} s {:7.2} GB/s   {}",
+                bytes / median / 1e9,
+                all.join(" ")
+            );
         };
         let on_threads = |work: &mut (dyn FnMut() -> Result<f64, Box<dyn Error + Send + Sync>> + Send)| {
             device.cpu_side().run(|| work())
         };
-        show("copy", &times(runs, || {
-            on_threads(&mut || {
-                let start = Instant::now();
-                copy(path)?;
-                Ok(start.elapsed().as_secs_f64())
-            })
-        })?);
-        show("heads", &times(runs, || {
-            on_threads(&mut || {
-                let start = Instant::now();
-                let reader = open_scan(path, &monitor)?;
-                let seconds = start.elapsed().as_secs_f64();
-                drop(reader);
-                Ok(seconds)
-            })
-        })?);
-        show("batches", &times(runs, || {
-            on_threads(&mut || {
-                let mut reader = open_scan(path, &monitor)?;
-                let count = reader.contents().acquisitions;
-                let start = Instant::now();
-                let mut seen = 0;
-                reader.read(&mut (0..count), &monitor, &mut |_, readout| seen += readout.data.len())?;
-                assert!(seen > 0, "samples");
-                Ok(start.elapsed().as_secs_f64())
-            })
-        })?);
-        show("whole", &times(runs, || {
-            on_threads(&mut || {
-                let reader = open_scan(path, &monitor)?;
-                let start = Instant::now();
-                let scan = reader.into_scan(&monitor)?;
-                let seconds = start.elapsed().as_secs_f64();
-                drop(scan);
-                Ok(seconds)
-            })
-        })?);
+        show(
+            "copy",
+            &times(runs, || {
+                on_threads(&mut || {
+                    let start = Instant::now();
+                    copy(path)?;
+                    Ok(start.elapsed().as_secs_f64())
+                })
+            })?,
+        );
+        show(
+            "heads",
+            &times(runs, || {
+                on_threads(&mut || {
+                    let start = Instant::now();
+                    let reader = open_scan(path, &monitor)?;
+                    let seconds = start.elapsed().as_secs_f64();
+                    drop(reader);
+                    Ok(seconds)
+                })
+            })?,
+        );
+        show(
+            "batches",
+            &times(runs, || {
+                on_threads(&mut || {
+                    let mut reader = open_scan(path, &monitor)?;
+                    let count = reader.contents().acquisitions;
+                    let start = Instant::now();
+                    let mut seen = 0;
+                    reader.read(&mut (0..count), &monitor, &mut |_, readout| seen += readout.data.len())?;
+                    assert!(seen > 0, "samples");
+                    Ok(start.elapsed().as_secs_f64())
+                })
+            })?,
+        );
+        show(
+            "whole",
+            &times(runs, || {
+                on_threads(&mut || {
+                    let reader = open_scan(path, &monitor)?;
+                    let start = Instant::now();
+                    let scan = reader.into_scan(&monitor)?;
+                    let seconds = start.elapsed().as_secs_f64();
+                    drop(scan);
+                    Ok(seconds)
+                })
+            })?,
+        );
     }
     Ok(())
 }

@@ -269,7 +269,8 @@ mod tests {
         {
             assert!(text.parse::<AxisOrder>().is_err(), "{text}");
         }
-        for text in ["kx,ky,channel", "Sample, COIL", "set,time,echo,phase,slice,z,y,x,coil", "shot,readout"] {
+        for text in ["kx,ky,channel", "Sample, COIL", "set,time,echo,phase,slice,z,y,x,coil", "shot,readout"]
+        {
             let order: AxisOrder = text.parse().unwrap();
             assert_eq!(order.to_string().parse::<AxisOrder>().unwrap(), order);
         }

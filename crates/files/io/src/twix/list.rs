@@ -394,7 +394,8 @@ mod tests {
             let source = Source { file: &file, end: own.end, first, monitor: &monitor };
             let number = source.number(first).unwrap().unwrap();
             let whole = source.follow(first, own.end).unwrap();
-            let starts: Vec<u64> = whole.readouts.iter().map(|b| b.place - file.generation.before_coils()).collect();
+            let starts: Vec<u64> =
+                whole.readouts.iter().map(|b| b.place - file.generation.before_coils()).collect();
             // From any place but among the last blocks, the block that seems to begin is one.
             for place in (first + 8..starts[50.min(starts.len() - 3)]).step_by(40) {
                 let found = source.seeming_block(place, own.end, number).unwrap();

@@ -79,7 +79,9 @@ fn some_averages_give_the_image_that_they_are_alone() {
         npy::read_complex(f.join("image.npy")).unwrap()
     };
     let alone = image("scan.h5");
-    for (given, factor) in [("", 2.0), (" --average 0", 1.0), (" --average 1-2", 2.5), (" --average 0,2", 2.0)] {
+    for (given, factor) in
+        [("", 2.0), (" --average 0", 1.0), (" --average 1-2", 2.5), (" --average 0,2", 2.0)]
+    {
         let error = worst(&image(&format!("three.h5{given}")), &alone.mapv(|value| value * factor));
         assert!(error < 1e-5, "{given}: {error}");
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rayspin_core::Monitor;
 use rayspin_device::cpu;
-use rayspin_io::{Averages, SeriesSource};
 use rayspin_io::pulseq::Sequence;
 use rayspin_io::{self as io, ScanReader, open_scan};
+use rayspin_io::{Averages, SeriesSource};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::methods::{Method, SampleKind};
 use rayspin_mri::recon::plan as core;
