@@ -422,7 +422,7 @@ pub(crate) fn read_scan(
     let read = py.detached_for(&signals, || {
         let monitor = Monitor::new(&Silent, Some(signals.stop()));
         processor.device.cpu_side().run(|| {
-            Ok(match rayspin::io::read_scan(&path, &options, &monitor)? {
+            Ok::<_, rayspin::io::Error>(match rayspin::io::read_scan(&path, &options, &monitor)? {
                 ScanFile::Scan(scan) => Held::Whole(scan.into()),
                 ScanFile::Frame(mut array) => {
                     array.notes.iter_mut().for_each(|note| *note = words.told(note));

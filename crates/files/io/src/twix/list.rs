@@ -87,7 +87,7 @@ impl Blocks {
             if index > 0 && place >= limit {
                 continue;
             }
-            let run = match run.and_then(|run| run.from(place, file.generation)) {
+            let run = match run.and_then(|run| run.starting_at(place, file.generation)) {
                 Some(run) => run,
                 None => source.follow(place, limit)?,
             };
@@ -134,7 +134,7 @@ struct Run {
 
 impl Run {
     /// The blocks from a place on; none where no block begins at the place.
-    fn from(mut self, place: u64, generation: Generation) -> Option<Self> {
+    fn starting_at(mut self, place: u64, generation: Generation) -> Option<Self> {
         let start = |block: &Block| block.place - generation.before_coils();
         let readouts = self.readouts.partition_point(|block| start(block) < place);
         let physiology = self.physiology.partition_point(|start| *start < place);
