@@ -107,7 +107,7 @@ pub(crate) fn read_every_way(path: &Path, device: &Device, told: &mut dyn FnMut(
     match open_scan(path, &Monitor::silent()) {
         Ok(reader) => {
             drop((reader.contents(), reader.heads().len(), reader.slice_places(), reader.memory_bytes()));
-            drop(reader.without_samples().map(|scan| scan.bytes()));
+            let _ = reader.without_samples().map(|scan| scan.bytes());
         }
         Err(error) => see(Some(error)),
     }
