@@ -27,6 +27,14 @@ fn copy(path: &Path) -> std::io::Result<()> {
     (0..bytes.div_ceil(PIECE)).into_par_iter().map(|index| index * PIECE).map_init(Vec::new, piece).collect()
 }
 
+/// Seconds of processors that this process has taken, in steps of 10 ms.
+fn processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let behind = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: f64 = behind.skip(11).take(2).filter_map(|number| number.parse::<f64>().ok()).sum();
+    ticks / 100.0
+}
+
 /// Seconds of some runs, sorted.
 fn times(
     runs: usize,
@@ -46,13 +54,16 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let monitor = Monitor::silent();
     for threads in arguments {
         let device = Device::cpu_with_threads(threads.parse()?)?;
-        let show = |what: &str, seconds: &[f64]| {
+        let mut before = processor();
+        let mut show = |what: &str, seconds: &[f64]| {
             let median = seconds[seconds.len() / 2];
             let all: Vec<String> = seconds.iter().map(|one| format!("{one:.4}")).collect();
+            let rate = bytes / median / 1e9;
+            let own = (processor() - before) / seconds.len() as f64;
+            before = processor();
+            let all = all.join(" ");
             println!(
-                "{threads:>3} threads  {what:<8} {median:8.4} s {:7.2} GB/s   {}",
-                bytes / median / 1e9,
-                all.join(" ")
+                "{threads:>3} threads  {what:<8} {median:8.4} s {rate:7.2} GB/s   {own:7.3} s of processors   {all}"
             );
         };
         let on_threads = |work: &mut (dyn FnMut() -> Result<f64, Box<dyn Error + Send + Sync>> + Send)| {
