@@ -9,7 +9,8 @@ use rayspin_device::cuda::Program;
 use crate::loops::{Loops, opening, parted};
 use crate::split::{Refusal, Split};
 use crate::words::{
-    blank, declarators, group, has_word, last_word, lead, skipped, statement_end, without_comments, word,
+    blank, declarators, declared, group, has_word, last_word, lead, skipped, statement_end, without_comments,
+    word,
 };
 use crate::{CURAND_KERNEL, How};
 
@@ -221,8 +222,8 @@ struct Reader<'a> {
     parted: Vec<String>,
     /// Whether it is a whole program: kernels are called by its own launches.
     whole: bool,
-    /// The variable of the device whose declaration ends next, in a whole program.
-    registering: Option<String>,
+    /// The variables of the device whose declaration ends next, in a whole program.
+    registering: Vec<String>,
 }
 
 type Wrong = (&'static str, String);
@@ -247,7 +248,7 @@ impl<'a> Reader<'a> {
             parts: String::new(),
             parted: Vec::new(),
             whole: false,
-            registering: None,
+            registering: Vec::new(),
         }
     }
 
@@ -295,8 +296,11 @@ impl<'a> Reader<'a> {
                     self.copy(1);
                     // A kernel that was only declared.
                     self.coming = None;
-                    if let Some(name) = self.registering.take_if(|_| self.braces.iter().all(|&groups| groups))
-                    {
+                    let ended = match self.outermost() {
+                        true => std::mem::take(&mut self.registering),
+                        false => Vec::new(),
+                    };
+                    for name in ended {
                         self.out.push_str(&format!(
                             " static emu::Registered emu_registered_{name}(\"{name}\", (const void*)&{name}, sizeof {name});"
                         ));
@@ -411,14 +415,19 @@ impl<'a> Reader<'a> {
         let rest = without_comments(self.rest());
         let end = rest.find(['(', ';', '=', '{', '[']).unwrap_or(rest.len());
         let list = rest[end..].starts_with('(') || rest[end..].starts_with('{');
-        let name = last_word(&rest[..end]);
+        let names = match list {
+            true => Vec::new(),
+            false => declared(&rest[word(&rest).len()..statement_end(&rest).unwrap_or(rest.len())]),
+        };
         let statement = &self.out[self.statement..];
         if self.whole {
-            let own = !list && !has_word(statement, "extern") && !has_word(statement, "template");
-            self.registering = own.then(|| name.to_owned()).filter(|name| !name.is_empty());
+            let own = !has_word(statement, "extern") && !has_word(statement, "template");
+            self.registering = names.iter().filter(|_| own).map(|&name| name.to_owned()).collect();
         }
-        if !list && !name.is_empty() && !self.variables.iter().any(|v| v == name) {
-            self.variables.push(name.to_owned());
+        for name in names {
+            if !self.variables.iter().any(|known| known == name) {
+                self.variables.push(name.to_owned());
+            }
         }
         self.copy(word(self.rest()).len());
     }
@@ -555,7 +564,7 @@ mod tests {
               __shared__ __align__(16) float a[N][2], // the first\n b[3]; extern __shared__ float2 d[];\n\
               const char* s = \"__shared__ int q[2];\"; x[0] = '\"';\n\
             } }\n\
-            __constant__ float table[3]; static __device__ int counter = 1;\n\
+            __constant__ float table[3], other[2]; static __device__ int counter = 1, more = f(1, 2);\n\
             static __device__ float helper(int i) { __shared__ Pair<int, 2> p[2]; return table[i]; }\n";
         let reader = read(text);
         assert_eq!(reader.out.matches('\n').count(), text.matches('\n').count());
@@ -564,7 +573,7 @@ mod tests {
             (reader.kernels[0].name.as_str(), reader.kernels[0].bounds.as_str()),
             ("one", "(N * 2, 1)")
         );
-        assert_eq!(reader.variables, ["table", "counter"]);
+        assert_eq!(reader.variables, ["table", "other", "counter", "more"]);
         assert!(reader.out.contains("typedef float emu_type_a [N][2];"), "{}", reader.out);
         assert!(reader.out.contains("typedef float emu_type_b [3];"));
         assert!(reader.out.contains("float2* const d") || reader.out.contains("emu_type_d* const d"));

@@ -160,6 +160,32 @@ pub(crate) fn lead(text: &str) -> usize {
     }
 }
 
+/// The names that `float a[2], b = 1` declares. `text` has no comments.
+pub(crate) fn declared(text: &str) -> Vec<&str> {
+    let (mut names, mut begin) = (Vec::new(), 0);
+    // Behind its name a variable has lengths and a value.
+    let (mut depth, mut angles, mut name_end) = (0i32, 0i32, None);
+    for (at, letter) in text.char_indices().chain([(text.len(), ',')]) {
+        match letter {
+            ',' if (depth == 0 && (angles == 0 || name_end.is_some())) || at == text.len() => {
+                names.push(last_word(&text[begin..name_end.unwrap_or(at)]));
+                (begin, name_end, angles) = (at + 1, None, 0);
+            }
+            '=' | '[' | '{' if depth == 0 && angles == 0 => {
+                name_end.get_or_insert(at);
+                depth += i32::from(letter != '=');
+            }
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            '<' if depth == 0 && name_end.is_none() => angles += 1,
+            '>' if depth == 0 && name_end.is_none() => angles -= 1,
+            _ => {}
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
 /// `float a[2], b` as the type and (name, lengths) of each. Wishes for alignment are dropped: every array is
 /// aligned to 128 bytes.
 pub(crate) fn declarators(text: &str) -> Option<(String, Vec<(String, String)>)> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::words::{group, last_word, statement_end, without_comments, word};
+use crate::words::{declared, group, last_word, statement_end, without_comments, word};
 
 /// The names of a kernel's parameters, in order.
 pub(crate) fn parameters(text: &str, kernel: &str) -> Vec<String> {
@@ -50,13 +50,11 @@ fn list(text: &str) -> Vec<&str> {
 /// The variables that lie in constant memory.
 pub(crate) fn constants(text: &str) -> Vec<String> {
     let text = without_comments(text);
-    let named = |rest: &str| {
+    let named = |rest: &str| -> Vec<String> {
         let end = statement_end(rest).unwrap_or(rest.len());
-        let declared = &rest[..end];
-        let until = declared.find(['[', '=', '{']).unwrap_or(declared.len());
-        last_word(&declared[..until]).to_owned()
+        declared(&rest[..end]).into_iter().map(str::to_owned).collect()
     };
-    text.split("__constant__").skip(1).map(named).collect()
+    text.split("__constant__").skip(1).flat_map(named).collect()
 }
 
 /// The members of things that a line uses, by thing: `p.x`, `p->re`.
@@ -107,7 +105,7 @@ fn thing(before: &str) -> &str {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "__constant__ float weights[3]; static __constant__ Pair pair = {1, 2};\n\
+    const TEXT: &str = "__constant__ float weights[3], more[2 * (1 + 1)]; static __constant__ Pair<a, b> pair = {1, 2}, *other = f(1, 2);\n\
         extern \"C\" __global__ void __launch_bounds__(64, 2) one(const float* __restrict__ x, /* no */ int n, Pair<a, b> p);\n\
         __global__ void two(float2* y[2]) {}";
 
@@ -115,7 +113,7 @@ mod tests {
     fn parameters_and_constants_have_names() {
         assert_eq!(parameters(TEXT, "one"), ["x", "n", "p"]);
         assert!(parameters(TEXT, "three").is_empty());
-        assert_eq!(constants(TEXT), ["weights", "pair"]);
+        assert_eq!(constants(TEXT), ["weights", "more", "pair", "other"]);
     }
 
     #[test]
