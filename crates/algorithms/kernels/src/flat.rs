@@ -5,9 +5,12 @@ use std::fmt::Display;
 
 use num_complex::Complex32;
 use rayspin_core::{C64, Error, Result, voxels};
+use rayspin_device::cuda::Argument;
 use rayspin_device::{Array, Cpu, Device};
 use rayspin_tune::input::{bits, filled, signed_unit};
-use rayspin_tune::{About, Algorithm, Case, Counts, HostTransfer, Row, Runnable, TransferArray};
+use rayspin_tune::{
+    About, Algorithm, Call, Case, Counts, HostTransfer, Row, Runnable, Signature, TransferArray,
+};
 
 use crate::variant::Variant;
 
@@ -26,6 +29,8 @@ pub(crate) struct Flat<P: 'static, I: 'static, T: 'static = ()> {
     pub(crate) given: fn(&P, &mut Numbers<'_>) -> Result<Given<T>>,
     pub(crate) run: fn(&I, &Cpu, &P, Arrays<'_, T>) -> Result<()>,
     pub(crate) want: fn(&P, &Held<'_, T>) -> Want,
+    /// A kernel of a user's own.
+    pub(crate) own: fn(&P) -> Option<Signature<P, Data<P, T>>>,
 }
 
 impl<P, I, T> Clone for Flat<P, I, T> {
@@ -133,13 +138,38 @@ impl Numbers<'_> {
 
 /// A problem's arrays on a device.
 pub(crate) struct Data<P, T> {
-    problem: P,
-    inputs: Vec<Array<Complex32>>,
-    reals: Array<f32>,
+    pub(crate) problem: P,
+    pub(crate) inputs: Vec<Array<Complex32>>,
+    pub(crate) reals: Array<f32>,
     /// The initial values of `out`, if a run changes it in place.
     start: Option<Vec<Complex32>>,
-    out: Array<Complex32>,
-    tools: T,
+    pub(crate) out: Array<Complex32>,
+    pub(crate) tools: T,
+}
+
+/// The arguments of a kernel of a user's own. Its call gets the kernel's name and declaration, elements that
+/// want a thread each, and this.
+pub(crate) type Arguments<P, T> = fn(&mut Data<P, T>, &mut Call<'_>) -> Result<()>;
+
+/// The [`Flat::own`] of a kernel without macros.
+pub(crate) fn own<P: 'static, T: 'static>(
+    [kernel, declaration]: [&'static str; 2],
+    extent: fn(&P) -> [usize; 3],
+    call: Arguments<P, T>,
+) -> Option<Signature<P, Data<P, T>>> {
+    Some(Signature { kernel, declaration, extent, defines: |_| Vec::new(), call })
+}
+
+/// A size as an `int`. Errors: 2³¹ and more.
+pub(crate) fn int(size: usize) -> Result<Argument<'static>> {
+    let fits = i32::try_from(size).map(Argument::from);
+    fits.map_err(|_| Error::value("size for a kernel of your own", format!("at most {}", i32::MAX), size))
+}
+
+/// Sizes along z, y and x as three `int`s: 1 for axes that a shape lacks.
+pub(crate) fn zyx(shape: &[usize]) -> Result<[Argument<'static>; 3]> {
+    let size = |axis: usize| (axis + shape.len()).checked_sub(3).map_or(1, |axis| shape[axis]);
+    Ok([int(size(0))?, int(size(1))?, int(size(2))?])
 }
 
 impl<P, T> Data<P, T> {
@@ -198,6 +228,10 @@ where
 
     fn counts(&self, problem: &P) -> Counts {
         (self.counts)(problem)
+    }
+
+    fn signature(&self, problem: &P) -> Option<Signature<P, Data<P, T>>> {
+        (self.own)(problem)
     }
 
     fn data(&self, problem: &P, device: &Device, seed: u64) -> Result<Data<P, T>> {

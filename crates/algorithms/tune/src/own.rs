@@ -185,8 +185,8 @@ impl Own {
     }
 
     /// Its row for a problem. The row takes its tolerance from the least exact variant that competes on a
-    /// GPU. It takes its work and its host transfers from the last such variant. Where no variant is for a
-    /// GPU, it takes them from the variants for the CPU.
+    /// GPU. It takes its work and its host transfers from the last such variant. Where none of them is for a
+    /// GPU, it takes them from the variants for the CPU, and where none competes, from those to compare.
     ///
     /// The row does not name its programs: [`Variant::forms`] does that, for rows that stay in an algorithm's
     /// table ([`crate::With`]).
@@ -197,11 +197,13 @@ impl Own {
         let name = algorithm.about().name;
         let Signature { kernel, declaration, extent, defines, call } = self.called(algorithm, problem)?;
         let rows = algorithm.variants(problem);
-        let on = |kind| -> Vec<&Row<A>> { rows.iter().filter(|r| r.competes && r.backend == kind).collect() };
-        let others = match on(BackendKind::Cuda) {
-            gpu if gpu.is_empty() => on(BackendKind::Cpu),
-            gpu => gpu,
+        let on = |kind, competes| -> Vec<&Row<A>> {
+            rows.iter().filter(|r| r.competes == competes && r.backend == kind).collect()
         };
+        // Some ladders have variants to compare alone.
+        let places = [(BackendKind::Cuda, true), (BackendKind::Cpu, true), (BackendKind::Cuda, false)];
+        let others = places.map(|(kind, competes)| on(kind, competes));
+        let others = others.into_iter().find(|rows| !rows.is_empty()).unwrap_or_default();
         let Some(last) = others.last() else {
             return Err(Error::value(format!("ladder {name}"), "a variant to stand beside", "none"));
         };

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use rayspin_tune::{About, Case, Counts, Unit};
+use rayspin_core::Result;
+use rayspin_tune::{About, Call, Case, Counts, Unit};
 
 use super::variants::{Implementation, Problem, variants};
 use super::{Input, reference};
-use crate::flat::{Flat, Given, Out, Want};
+use crate::flat::{Data, Flat, Given, Out, Want, int, own};
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,5 +65,21 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
             Ok(())
         },
         want: |p, held| Want::all(reference::mix(&held.wide(0), &held.wide(1), p.coils, p.positions)),
+        own: |_| own(["coil_mixing", OWN], |p| [p.points, p.kept, 1], called_by),
     }
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// out[i * points + s] = the sum over coils j < coils of
+// matrices[(i * coils + j) * positions + s % positions] * samples[j * points + s], for i < kept and s <
+// points, as complex numbers (float2: real part x, imaginary part y). `points` is a multiple of `positions`.
+extern \"C\" __global__ void coil_mixing(const float2* matrices, const float2* samples, float2* out, int coils, int kept, int points, int positions)";
+
+fn called_by(data: &mut Data<Problem, ()>, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, inputs, out, .. } = data;
+    let (device, Problem { coils, kept, points, positions }) = (out.device().clone(), *problem);
+    let arrays = [inputs[0].cuda().into(), inputs[1].cuda().into(), out.cuda_mut().into()];
+    let sizes = [int(coils)?, int(kept)?, int(points)?, int(positions)?];
+    call(&device, &mut [&arrays[..], &sizes].concat())
 }

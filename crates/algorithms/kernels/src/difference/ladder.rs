@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use rayspin_tune::{About, Case, Counts, Unit};
+use rayspin_core::Result;
+use rayspin_device::cuda::Argument;
+use rayspin_tune::{About, Call, Case, Counts, Signature, Unit};
 
 use super::variants::{Implementation, Operation, Problem, variants};
 use super::{Axis, reference};
-use crate::flat::{Flat, Given, Out, Want};
+use crate::flat::{Data, Flat, Given, Out, Want, int, own};
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,5 +95,75 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<Axis>> {
                 Operation::Normal => reference::adjoint(&problem.shape, &axes, &weights, &forward()),
             })
         },
+        own: own_kernel,
     }
+}
+
+type LadderData = Data<Problem, Vec<Axis>>;
+
+/// What declarations of a user's own kernels have in common.
+macro_rules! own_declaration {
+    ($result:literal, $kernel:literal) => {
+        concat!(
+            $result,
+            "\
+// An image has `axes` axes, 1 to 3, with n0, n1 and n2 elements. Element i = (i0, i1, i2) lies at
+// (i0 * n1 + i1) * n2 + i2, and i + e_a is its neighbour along axis a. Where axes are missing, the last sizes
+// are 1 and the last weights 0. The weights of the axes are w0, w1 and w2. Complex numbers are float2: real
+// part x, imaginary part y.
+extern \"C\" __global__ void ",
+            $kernel,
+            ", int axes, int n0, int n1, int n2, float w0, float w1, float w2)"
+        )
+    };
+}
+
+const OWN_FORWARD: &str = own_declaration!(
+    "\
+// For each axis a < axes, d[a * n0 * n1 * n2 + i] = w_a (x(i + e_a) - x(i)). It is 0 where i is the last
+// element of axis a.
+",
+    "difference_forward(const float2* x, float2* d"
+);
+const OWN_ADJOINT: &str = own_declaration!(
+    "\
+// x(i) = the sum over the axes a < axes of w_a (d_a(i - e_a) - d_a(i)), with d_a(i) = d[a * n0 * n1 * n2 +
+// i]. d_a(i - e_a) counts as 0 where i is the first element of axis a, d_a(i) where it is the last.
+",
+    "difference_adjoint(const float2* d, float2* x"
+);
+const OWN_NORMAL: &str = own_declaration!(
+    "\
+// y(i) = the sum over the axes a < axes of w_a^2 ((x(i) - x(i - e_a)) - (x(i + e_a) - x(i))). The first
+// difference counts as 0 where i is the first element of axis a, the second where it is the last.
+",
+    "difference_normal(const float2* x, float2* y"
+);
+
+/// A kernel of a user's own.
+fn own_kernel(problem: &Problem) -> Option<Signature<Problem, LadderData>> {
+    let names = match problem.operation {
+        Operation::Forward => ["difference_forward", OWN_FORWARD],
+        Operation::Adjoint => ["difference_adjoint", OWN_ADJOINT],
+        Operation::Normal => ["difference_normal", OWN_NORMAL],
+    };
+    own(names, |p| [size(p, 2), size(p, 1), size(p, 0)], called_by)
+}
+
+/// Elements along an axis; 1 where there is none.
+fn size(problem: &Problem, axis: usize) -> usize {
+    problem.shape.get(axis).copied().unwrap_or(1)
+}
+
+fn called_by(data: &mut LadderData, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, inputs, out, .. } = data;
+    let device = out.device().clone();
+    let shape = &problem.shape;
+    let mut arguments = vec![inputs[0].cuda().into(), out.cuda_mut().into(), int(shape.len())?];
+    for axis in 0..3 {
+        arguments.push(int(size(problem, axis))?);
+    }
+    let weights = (0..3).map(|axis| if axis < shape.len() { weight(axis) as f32 } else { 0.0 });
+    arguments.extend(weights.map(Argument::from));
+    call(&device, &mut arguments)
 }

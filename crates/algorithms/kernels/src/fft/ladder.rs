@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use rayspin_tune::{About, Case, Counts, Unit};
+use rayspin_core::Result;
+use rayspin_tune::{About, Call, Case, Counts, Unit};
 
 use super::cpu::FftNd;
 use super::variants::{Implementation, Problem, VARIANTS};
 use super::{Direction, reference};
-use crate::flat::{Flat, Given, Out, Want};
+use crate::flat::{Data, Flat, Given, Out, Want, int, own, zyx};
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,5 +77,22 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation, FftNd<f32>> {
                 reference::dft_at(&data[index / item * item..][..item], &p.shape, index % item)
             })
         },
+        own: |_| own(["fft", OWN], |p| [p.batch * p.shape.iter().product::<usize>(), 1, 1], called_by),
     }
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// Fourier transforms of `count` volumes, in place: data[((b * nz + z) * ny + y) * nx + x] becomes the sum
+// over all places (zz, yy, xx) of volume b of e^(-i 2 pi (x xx / nx + y yy / ny + z zz / nz)) times its
+// number at (zz, yy, xx). Axes that an image lacks have size 1; sizes may be prime. Complex numbers are
+// float2: real part x, imaginary part y. A relative error of 1e-6 is allowed. An axis needs all results of
+// another: a list of launches has several kernels.
+extern \"C\" __global__ void fft(float2* data, int count, int nz, int ny, int nx)";
+
+fn called_by(data: &mut Data<Problem, FftNd<f32>>, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, out, .. } = data;
+    let device = out.device().clone();
+    let [nz, ny, nx] = zyx(&problem.shape)?;
+    call(&device, &mut [out.cuda_mut().into(), int(problem.batch)?, nz, ny, nx])
 }

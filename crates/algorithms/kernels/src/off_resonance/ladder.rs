@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use rayspin_tune::{About, Case, Counts, Unit};
+use rayspin_core::Result;
+use rayspin_device::Array;
+use rayspin_tune::{About, Call, Case, Counts, Signature, Unit};
 
 use super::reference;
 use super::variants::{Implementation, Operation, Problem, Weights, variants};
-use crate::flat::{Flat, Given, Out, Want};
+use crate::flat::{Data, Flat, Given, Out, Want, int, own};
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -29,8 +31,16 @@ const OPERATIONS: [(&str, &str, Operation, [usize; 2]); 2] = [
     ("weigh", "a segment's share in the samples of twelve coils", Operation::Weigh, [12, 1 << 18]),
 ];
 
+/// The time of each sample, as an index of different times.
+#[derive(Default)]
+pub(crate) struct Times {
+    index: Vec<u32>,
+    /// The same on a GPU, once a kernel of a user's own was called.
+    own: Option<Array<u32>>,
+}
+
 /// Both operations by every variant.
-pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<u32>> {
+pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Times> {
     Flat {
         about: About {
             name: "off-resonance",
@@ -59,7 +69,7 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<u32>> {
         rows: || variants().into(),
         given: |problem, numbers| {
             let mut inputs = vec![numbers.complex(problem.batch * problem.len)?];
-            let (mut reals, mut tools) = (vec![], vec![]);
+            let (mut reals, mut tools) = (vec![], Times::default());
             match problem.operation {
                 Operation::Modulate => {
                     reals = numbers.reals(problem.len)?;
@@ -68,7 +78,7 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<u32>> {
                 // Every readout goes through all times.
                 Operation::Weigh => {
                     inputs.push(numbers.complex(TIMES)?);
-                    tools = (0..problem.len).map(|m| (m % TIMES) as u32).collect();
+                    tools.index = (0..problem.len).map(|m| (m % TIMES) as u32).collect();
                 }
             }
             Ok(Given { inputs, reals, out: Out::Fresh(problem.batch * problem.len), tools })
@@ -80,7 +90,7 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<u32>> {
                     (implementation.modulate)(cpu, arrays.reals, TAU, inputs[0], out, false)
                 }
                 Operation::Weigh => {
-                    let weights = Weights { by_time: inputs[1], index: arrays.tools, conjugate: true };
+                    let weights = Weights { by_time: inputs[1], index: &arrays.tools.index, conjugate: true };
                     (implementation.weigh)(cpu, weights, inputs[0], out, false);
                 }
             }
@@ -93,8 +103,49 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>, Vec<u32>> {
                     let field: Vec<f64> = held.reals.iter().map(|&f| f.into()).collect();
                     reference::modulate(&field, TAU, &x)
                 }
-                Operation::Weigh => reference::weigh(&held.wide(1), held.tools, &x, true),
+                Operation::Weigh => reference::weigh(&held.wide(1), &held.tools.index, &x, true),
             })
         },
+        own: own_kernel,
     }
+}
+
+type LadderData = Data<Problem, Times>;
+
+/// Declarations of a user's own kernels.
+const OWN_MODULATE: &str = "\
+// y[b * voxels + v] = e^(+i 2 pi field[v] tau) x[b * voxels + v] for images b < images and v < voxels, as
+// complex numbers (float2: real part x, imaginary part y). `field` is in Hz and tau in seconds. Their product
+// is tens of turns: in float its fraction is not exact enough.
+extern \"C\" __global__ void off_resonance_modulate(const float* field, double tau, const float2* x, float2* y, int images, int voxels)";
+const OWN_WEIGH: &str = "\
+// y[j * samples + m] = conj(by_time[index[m]]) * x[j * samples + m] for coils j < coils and m < samples, as
+// complex numbers (float2: real part x, imaginary part y).
+extern \"C\" __global__ void off_resonance_weigh(const float2* by_time, const unsigned* index, const float2* x, float2* y, int coils, int samples)";
+
+/// A kernel of a user's own.
+fn own_kernel(problem: &Problem) -> Option<Signature<Problem, LadderData>> {
+    let names = match problem.operation {
+        Operation::Modulate => ["off_resonance_modulate", OWN_MODULATE],
+        Operation::Weigh => ["off_resonance_weigh", OWN_WEIGH],
+    };
+    own(names, |p| [p.len, p.batch, 1], called_by)
+}
+
+fn called_by(data: &mut LadderData, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, inputs, reals, out, tools: Times { index, own }, .. } = data;
+    let device = out.device().clone();
+    let sizes = [int(problem.batch)?, int(problem.len)?];
+    let x = inputs[0].cuda().into();
+    let factors = match problem.operation {
+        Operation::Modulate => [reals.cuda().into(), TAU.into()],
+        Operation::Weigh => {
+            let index = match own {
+                Some(index) => index,
+                None => own.insert(Array::from_slice(&device, &[index.len()], index)?),
+            };
+            [inputs[1].cuda().into(), index.cuda().into()]
+        }
+    };
+    call(&device, &mut [&factors[..], &[x, out.cuda_mut().into()], &sizes].concat())
 }

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use rayspin_core::C64;
-use rayspin_tune::{About, Case, Counts, Unit};
+use rayspin_core::{C32, C64, Result};
+use rayspin_device::cuda::Argument;
+use rayspin_tune::{About, Call, Case, Counts, Signature, Unit};
 
 use super::reference;
 use super::variants::{Implementation, Operation, Problem, variants};
-use crate::flat::{Flat, Given, Out, Want};
+use crate::flat::{Data, Flat, Given, Out, Want, int, own};
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,5 +91,47 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
                 }
             })
         },
+        own: own_kernel,
     }
+}
+
+type LadderData = Data<Problem, ()>;
+
+/// Declarations of a user's own kernels.
+const OWN_EXPAND: &str = "\
+// images[j * voxels + v] = maps[j * voxels + v] * image[v] for coils j < coils and v < voxels, as complex
+// numbers (float2: real part x, imaginary part y).
+extern \"C\" __global__ void sensitivity_expand(const float2* maps, const float2* image, float2* images, int coils, int voxels)";
+const OWN_COMBINE: &str = "\
+// image[v] = the sum over coils j < coils of conj(maps[j * voxels + v]) * images[j * voxels + v], for
+// v < voxels, as complex numbers (float2: real part x, imaginary part y).
+extern \"C\" __global__ void sensitivity_combine(const float2* maps, const float2* images, float2* image, int coils, int voxels)";
+const OWN_SUM_OF_SQUARES: &str = "\
+// roots[v] = the square root of the sum over coils j < coils of |images[j * voxels + v]|^2, for v < voxels.
+// Complex numbers are float2: real part x, imaginary part y.
+extern \"C\" __global__ void sensitivity_sum_of_squares(const float2* images, float* roots, int coils, int voxels)";
+
+/// A kernel of a user's own.
+fn own_kernel(problem: &Problem) -> Option<Signature<Problem, LadderData>> {
+    let names = match problem.operation {
+        Operation::Expand => ["sensitivity_expand", OWN_EXPAND],
+        Operation::Combine => ["sensitivity_combine", OWN_COMBINE],
+        Operation::SumOfSquares => ["sensitivity_sum_of_squares", OWN_SUM_OF_SQUARES],
+    };
+    own(names, |p| [p.voxels, 1, 1], called_by)
+}
+
+fn called_by(data: &mut LadderData, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, inputs, out, .. } = data;
+    let device = out.device().clone();
+    let real = problem.operation == Operation::SumOfSquares;
+    if real && !problem.voxels.is_multiple_of(2) {
+        // Two roots lie in a complex number: the last holds one.
+        out.fill(C32::default())?;
+    }
+    let out: Argument<'_> = out.cuda_mut().into();
+    let mut arguments: Vec<Argument<'_>> = inputs.iter().map(|input| input.cuda().into()).collect();
+    arguments.push(if real { out.of_elements("float") } else { out });
+    arguments.extend([int(problem.coils)?, int(problem.voxels)?]);
+    call(&device, &mut arguments)
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use rayspin_core::C32;
-use rayspin_tune::{About, Case, Counts, Flow, Unit};
+use rayspin_core::{C32, Result};
+use rayspin_tune::{About, Call, Case, Counts, Flow, Signature, Unit};
 
 use super::reference;
 use super::variants::{Implementation, Operation, Problem, variants};
-use crate::flat::{Flat, Given, Out, Want};
+use crate::flat::{Data, Flat, Given, Out, Want, int, own};
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,5 +109,53 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
                 Operation::JointNorm => vec![reference::joint_norm(len, &held.wide(0)).into()],
             })
         },
+        own: own_kernel,
+    }
+}
+
+type LadderData = Data<Problem, ()>;
+
+/// Declarations of a user's own kernels.
+const OWN_SOFT: &str = "\
+// Soft threshold of complex numbers (float2: real part x, imaginary part y). For i < n, x[i] keeps its
+// direction and gets the length max(0, |x[i]| - threshold * weights[i]); 0 stays 0. Then
+// x[n] = (S / sqrt(n), 0), where S is the sum over i < n of weights[i] * |x[i]| with the new x. x has n + 1
+// numbers. S needs all of them: a list of launches has several kernels.
+extern \"C\" __global__ void shrink_soft(float threshold, const float* weights, float2* x, unsigned long long n)";
+const OWN_CLIP: &str = "\
+// Projection of groups of complex numbers onto balls. Group i < n is x[a * n + i] for a < components, and its
+// length is the square root of the sum of |x[a * n + i]|^2. A group longer than `radius` is multiplied by
+// radius / length; others stay as they are. Complex numbers are float2: real part x, imaginary part y.
+extern \"C\" __global__ void shrink_clip(float radius, float2* x, int components, unsigned long long n)";
+const OWN_JOINT_NORM: &str = "\
+// sum[0] = (the sum over groups i < n of their lengths, 0). Group i is x[a * n + i] for a < components, and
+// its length is the square root of the sum of |x[a * n + i]|^2. Complex numbers are float2: real part x,
+// imaginary part y. sum[0] is 0 before. Its relative error may be 4.8e-7: add up in double, or sums of
+// parts.
+extern \"C\" __global__ void shrink_joint_norm(const float2* x, int components, unsigned long long n, float2* sum)";
+
+/// A kernel of a user's own.
+fn own_kernel(problem: &Problem) -> Option<Signature<Problem, LadderData>> {
+    let names = match problem.operation {
+        Operation::Soft => ["shrink_soft", OWN_SOFT],
+        Operation::Clip => ["shrink_clip", OWN_CLIP],
+        Operation::JointNorm => ["shrink_joint_norm", OWN_JOINT_NORM],
+    };
+    let extent = |p: &Problem| [if p.operation == Operation::JointNorm { 1 } else { p.len }, 1, 1];
+    own(names, extent, called_by)
+}
+
+fn called_by(data: &mut LadderData, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, inputs, reals, out, .. } = data;
+    let device = out.device().clone();
+    let (components, n) = (int(problem.components)?, (problem.len as u64).into());
+    if problem.operation == Operation::JointNorm {
+        out.fill(C32::default())?;
+    }
+    let out = out.cuda_mut().into();
+    match problem.operation {
+        Operation::Soft => call(&device, &mut [THRESHOLD.into(), reals.cuda().into(), out, n]),
+        Operation::Clip => call(&device, &mut [RADIUS.into(), out, components, n]),
+        Operation::JointNorm => call(&device, &mut [inputs[0].cuda().into(), components, n, out]),
     }
 }

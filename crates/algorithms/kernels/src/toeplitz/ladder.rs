@@ -3,12 +3,14 @@
 use std::fmt;
 
 use rayspin_core::{C32, Result};
+use rayspin_device::Array;
+use rayspin_device::cpu::zeroed;
 use rayspin_tune::input::filled;
-use rayspin_tune::{About, Case, Counts, Unit};
+use rayspin_tune::{About, Call, Case, Counts, Unit};
 
 use super::reference;
 use super::variants::{Apply, Implementation, Problem, VARIANTS};
-use crate::flat::{Flat, Given, Numbers, Out, Want};
+use crate::flat::{Data, Flat, Given, Numbers, Out, Want, int, own, zyx};
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,6 +27,8 @@ const COMPARED: u64 = 24;
 pub(crate) struct Plans {
     q: Vec<C32>,
     plans: Vec<(Implementation, Apply)>,
+    /// The kernel on a GPU, once a kernel of a user's own was called.
+    own: Option<Array<C32>>,
 }
 
 fn problem(matrix: &[usize], batch: usize) -> Problem {
@@ -71,7 +75,8 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation, Plans> {
             let plan =
                 |implementation: Implementation| Ok((implementation, implementation(numbers.cpu, p, &q)?));
             let plans = VARIANTS.iter().map(|row| plan(row.implementation)).collect::<Result<_>>()?;
-            Ok(Given { inputs: vec![images], reals: vec![], out: Out::Fresh(len), tools: Plans { q, plans } })
+            let tools = Plans { q, plans, own: None };
+            Ok(Given { inputs: vec![images], reals: vec![], out: Out::Fresh(len), tools })
         },
         run: |implementation, cpu, _, arrays| {
             let mut plans = arrays.tools.plans.iter();
@@ -91,7 +96,35 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation, Plans> {
                 len => Want::some(len, COMPARED, value),
             }
         },
+        own: |_| own(["toeplitz", OWN], |p| [p.batch * p.matrix.iter().product::<usize>(), 1, 1], called_by),
     }
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// out(b, z, y, x) = the sum over the voxels (zz, yy, xx) of image b of
+// Q(z - zz, y - yy, x - xx) * images(b, zz, yy, xx), for b < count, as complex numbers (float2: real part x,
+// imaginary part y). Voxel (b, z, y, x) lies at ((b * nz + z) * ny + y) * nx + x. Q(dz, dy, dx) lies at ((dz
+// + nz) * 2 * ny + dy + ny) * 2 * nx + dx + nx of q, whose axes are twice as long. Axes that an image lacks
+// have size 1. A relative error of 1e-6 is allowed.
+extern \"C\" __global__ void toeplitz(const float2* q, const float2* images, float2* out, int count, int nz, int ny, int nx)";
+
+fn called_by(data: &mut Data<Problem, Plans>, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, inputs, out, tools: Plans { q, own, .. }, .. } = data;
+    let device = out.device().clone();
+    let q = match own {
+        Some(q) => q,
+        None => {
+            // An axis of one voxel that is not there: index 0 is never read, 1 is the difference 0.
+            let before = ((1 << (3 - problem.matrix.len())) - 1) * q.len();
+            let mut values = zeroed("Toeplitz kernel", before + q.len())?;
+            values[before..].copy_from_slice(q);
+            own.insert(Array::from_vec(&device, &[values.len()], values)?)
+        }
+    };
+    let [nz, ny, nx] = zyx(&problem.matrix)?;
+    let arrays = [q.cuda().into(), inputs[0].cuda().into(), out.cuda_mut().into()];
+    call(&device, &mut [&arrays[..], &[int(problem.batch)?, nz, ny, nx]].concat())
 }
 
 /// Q(−d) = conj Q(d), random else: Q of some trajectory is such a kernel too, and takes long.

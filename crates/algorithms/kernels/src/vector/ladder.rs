@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use rayspin_core::{C32, C64};
+use rayspin_core::{C32, C64, Result};
 use rayspin_device::cpu::copied;
-use rayspin_tune::{About, Case, Counts, Flow, Unit};
+use rayspin_tune::{About, Call, Case, Counts, Flow, Signature, Unit};
 
 use super::reference;
 use super::variants::{Implementation, Operation, Problem, variants};
-use crate::flat::{Flat, Given, Out, Want};
+use crate::flat::{Data, Flat, Given, Out, Want, own};
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -141,5 +141,78 @@ pub(crate) fn ladder() -> Flat<Problem, Implementation<f32>> {
                 }
             })
         },
+        own: own_kernel,
+    }
+}
+
+type LadderData = Data<Problem, ()>;
+
+/// Declarations of a user's own kernels.
+const OWN_DOT: &str = "\
+// sum[0] = the sum over i < n of conj(x[i]) * y[i], as complex numbers (float2: real part x, imaginary part
+// y). sum[0] is 0 before. Its relative error may be 4.8e-7: add up in double, or sums of parts.
+extern \"C\" __global__ void vector_dot(const float2* x, const float2* y, unsigned long long n, float2* sum)";
+const OWN_NORM: &str = "\
+// sum[0] = (the sum over i < n of |x[i]|^2, 0). Complex numbers are float2: real part x, imaginary part y.
+// sum[0] is 0 before. Its relative error may be 4.8e-7: add up in double, or sums of parts.
+extern \"C\" __global__ void vector_norm(const float2* x, unsigned long long n, float2* sum)";
+const OWN_AXPY: &str = "\
+// y[i] = alpha * x[i] + y[i] for i < n, as complex numbers (float2: real part x, imaginary part y).
+extern \"C\" __global__ void vector_axpy(float2 alpha, const float2* x, float2* y, unsigned long long n)";
+const OWN_XPBY: &str = "\
+// y[i] = x[i] + beta * y[i] for i < n, as complex numbers (float2: real part x, imaginary part y).
+extern \"C\" __global__ void vector_xpby(const float2* x, float2 beta, float2* y, unsigned long long n)";
+const OWN_SCALE: &str = "\
+// x[i] = alpha * x[i] for i < n, as complex numbers (float2: real part x, imaginary part y).
+extern \"C\" __global__ void vector_scale(float2 alpha, float2* x, unsigned long long n)";
+const OWN_MULTIPLY: &str = "\
+// y[i] = d[i] * x[i] for i < n, as complex numbers (float2: real part x, imaginary part y).
+extern \"C\" __global__ void vector_multiply(const float2* d, const float2* x, float2* y, unsigned long long n)";
+const OWN_WEIGHT: &str = "\
+// y[i] = w[i] * x[i] for i < n, with real w and complex x and y (float2: real part x, imaginary part y).
+extern \"C\" __global__ void vector_weight(const float* w, const float2* x, float2* y, unsigned long long n)";
+const OWN_CG_UPDATE: &str = "\
+// A step of conjugate gradients. Complex numbers are float2: real part x, imaginary part y. s holds n numbers
+// of the solution, n of the residual, and one for the norm. For i < n: s[i] += alpha * p[i] and
+// s[n + i] -= alpha * q[i]. Then s[2 * n] = (the square root of the sum of the new |s[n + i]|^2, 0), to a
+// relative error of 4.8e-7. The sum needs all residuals: a list of launches has several kernels.
+extern \"C\" __global__ void vector_cg_update(float alpha, const float2* p, const float2* q, float2* s, unsigned long long n)";
+
+/// A kernel of a user's own.
+fn own_kernel(problem: &Problem) -> Option<Signature<Problem, LadderData>> {
+    let names = match problem.operation {
+        Operation::Dot => ["vector_dot", OWN_DOT],
+        Operation::NormSquared => ["vector_norm", OWN_NORM],
+        Operation::Axpy => ["vector_axpy", OWN_AXPY],
+        Operation::Xpby => ["vector_xpby", OWN_XPBY],
+        Operation::Scale => ["vector_scale", OWN_SCALE],
+        Operation::Multiply => ["vector_multiply", OWN_MULTIPLY],
+        Operation::Weight => ["vector_weight", OWN_WEIGHT],
+        Operation::CgUpdate => ["vector_cg_update", OWN_CG_UPDATE],
+    };
+    let extent = |p: &Problem| match p.operation {
+        Operation::Dot | Operation::NormSquared => [1; 3],
+        _ => [p.len, 1, 1],
+    };
+    own(names, extent, called_by)
+}
+
+fn called_by(data: &mut LadderData, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, inputs, reals, out, .. } = data;
+    let device = out.device().clone();
+    if matches!(problem.operation, Operation::Dot | Operation::NormSquared) {
+        out.fill(C32::default())?;
+    }
+    let (input, n) = (|index: usize| inputs[index].cuda().into(), (problem.len as u64).into());
+    let out = out.cuda_mut().into();
+    match problem.operation {
+        Operation::Dot => call(&device, &mut [input(0), input(1), n, out]),
+        Operation::NormSquared => call(&device, &mut [input(0), n, out]),
+        Operation::Axpy => call(&device, &mut [FACTOR.into(), input(0), out, n]),
+        Operation::Xpby => call(&device, &mut [input(0), FACTOR.into(), out, n]),
+        Operation::Scale => call(&device, &mut [FACTOR.into(), out, n]),
+        Operation::Multiply => call(&device, &mut [input(0), input(1), out, n]),
+        Operation::Weight => call(&device, &mut [reals.cuda().into(), input(0), out, n]),
+        Operation::CgUpdate => call(&device, &mut [STEP.into(), input(0), input(1), out, n]),
     }
 }
