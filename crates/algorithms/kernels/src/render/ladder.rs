@@ -110,6 +110,8 @@ pub struct Data {
     volume: Array<f32>,
     picture: Array<f32>,
     prepared: Prepared,
+    /// Knots of a transfer function on a GPU, once a kernel of a user's own was called.
+    knots: Option<Array<f32>>,
 }
 
 enum Prepared {
@@ -132,7 +134,7 @@ fn prepare(problem: &Problem, volume: &Array<f32>) -> Result<Prepared> {
 
 /// A kernel of the user's own.
 fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
-    let Data { volume, picture, prepared, .. } = data;
+    let Data { problem, volume, picture, prepared, knots } = data;
     let device = volume.device().clone();
     let (Backend::Cuda(cuda), Prepared::Cuda(prepared)) = (device.backend(), prepared) else {
         return Err(Error::value("picture by a kernel", "a GPU", device.describe()));
@@ -149,8 +151,31 @@ fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
     let [nx, ny, nz, rays @ .., rows, columns] = frame.of_rays();
     arguments.extend([nx, ny, nz]);
     arguments.extend(rays);
+    match &problem.scene.mode {
+        Mode::XRay | Mode::Maximum { .. } => {}
+        Mode::Volume(transfer) => {
+            let count = transfer.knots().len() as i32;
+            let of_knot = |k: &Knot| [k.value, k.colour[0], k.colour[1], k.colour[2], k.opacity];
+            let knots = match knots {
+                Some(knots) => knots,
+                None => {
+                    let values: Vec<f32> = transfer.knots().iter().flat_map(of_knot).collect();
+                    knots.insert(Array::from_vec(&device, &[values.len()], values)?)
+                }
+            };
+            arguments.extend([Argument::from(knots.cuda()), count.into()]);
+        }
+        Mode::Surface(surface) => {
+            let vector = |[x, y, z]: [f32; 3]| Argument::from([x, y, z, 0.0]);
+            let light = surface.light_from(problem.scene.camera.axes).map(|x| x as f32);
+            let Surface { value, colour, ambient, diffuse, specular, shininess, .. } = *surface;
+            arguments.extend([value.into(), vector(colour), vector(light)]);
+            arguments.extend([ambient, diffuse, specular, shininess].map(Argument::from));
+        }
+    }
     let picture: Argument<'_> = picture.cuda_mut().into();
-    arguments.extend([picture, rows, columns]);
+    let four = problem.scene.mode.channels() == 4;
+    arguments.extend([if four { picture.of_elements("float4") } else { picture }, rows, columns]);
     call(&device, &mut arguments)
 }
 
@@ -177,6 +202,41 @@ const OWN_MAXIMUM: &str = "\
 // sample is linear between the centres of voxels; elsewhere it is that of the nearest place between
 // centres. A ray that misses the box is 0.
 extern \"C\" __global__ void render_maximum(const float* volume, cudaTextureObject_t texture, int nx, int ny, int nz, float4 eye, float4 corner, float4 right, float4 down, float* picture, int rows, int columns)";
+const OWN_VOLUME: &str = "\
+// picture[row * columns + column] = (red, green, blue, opacity) of the light along a ray. The ray begins at
+// `eye` and has the direction d = corner + column * right + row * down (x, y, z; w is 0).
+// Places are in voxels of 1 mm. Voxel (i, j, k) is volume[(k * ny + j) * nx + i]. It reaches from i to
+// i + 1, and its centre lies at i + 0.5. tex3D<float>(texture, x, y, z) reads the texture in these places,
+// linear between voxels, to 1/256.
+// The main axis is the axis along which |d| is largest. Each ray is sampled once in each voxel of the main
+// axis, in the middle (at i + 0.5 of that axis), beginning near `eye`. The sample is linear between the
+// centres of voxels; elsewhere it is that of the nearest place between centres. It counts for the length l
+// of the ray in that voxel of the main axis and in the box of all voxels.
+// Knot i < count is knots[5 * i] = value, then red, green, blue and opacity (1/mm). Values grow with i. The
+// colour c and the opacity s of a sample are linear in its value between knots. They are those of the first
+// knot before it, and those of the last behind it. `clear` is 1 before the first sample. Each sample adds
+// clear * (1 - e^(-s l)) * c to the light, then clear *= e^(-s l). The picture's opacity is 1 - clear. Light
+// need not be followed where `clear` is below 1/1024. A ray that misses the box is 0.
+extern \"C\" __global__ void render_volume(const float* volume, cudaTextureObject_t texture, int nx, int ny, int nz, float4 eye, float4 corner, float4 right, float4 down, const float* knots, int count, float4* picture, int rows, int columns)";
+const OWN_SURFACE: &str = "\
+// picture[row * columns + column] = (red, green, blue, 1) of a lit surface, or 0 where a ray does not meet
+// it. The ray begins at `eye` and has the direction d = corner + column * right + row * down (x, y, z; w is
+// 0).
+// Places are in voxels of 1 mm. Voxel (i, j, k) is volume[(k * ny + j) * nx + i]. It reaches from i to
+// i + 1, and its centre lies at i + 0.5. tex3D<float>(texture, x, y, z) reads the texture in these places,
+// linear between voxels, to 1/256.
+// The main axis is the axis along which |d| is largest. Each ray is sampled once in each voxel of the main
+// axis that it passes inside the box of all voxels, in the middle (at i + 0.5 of that axis), beginning near
+// `eye`. The sample is linear between the centres of voxels; elsewhere it is that of the nearest place
+// between centres.
+// The ray meets the surface before the first sample of at least `value`: where the line from the sample
+// before it to this one reaches `value`, or at this sample where there is none before. The gradient g there
+// has along each axis half the difference of the volume one voxel ahead and one behind. The normal n is
+// g / |g|, or -d / |d| where |g| <= 5e-6 * |value|; its sign is such that n.d <= 0. With v = -d / |d| and
+// r = 2 (n.light) n - light, rough = ambient + diffuse * max(0, n.light). shine is
+// specular * max(0, r.v)^shininess, or 0 where n.light <= 0. Red, green and blue are
+// min(1, colour * rough + shine). `light` has length 1.
+extern \"C\" __global__ void render_surface(const float* volume, cudaTextureObject_t texture, int nx, int ny, int nz, float4 eye, float4 corner, float4 right, float4 down, float value, float4 colour, float4 light, float ambient, float diffuse, float specular, float shininess, float4* picture, int rows, int columns)";
 
 impl Algorithm for Render {
     type Problem = Problem;
@@ -229,7 +289,7 @@ impl Algorithm for Render {
     fn variants(&self, problem: &Problem) -> Vec<Row<Self>> {
         let to_run = |implementation: Implementation| {
             Runnable::new(move |config, data: &mut Data| {
-                let Data { problem, volume, picture, prepared } = data;
+                let Data { problem, volume, picture, prepared, .. } = data;
                 let device = volume.device().clone();
                 match (&implementation, device.backend(), prepared) {
                     (Implementation::Cpu(implementation), _, Prepared::Cpu(spread, blocks)) => {
@@ -268,7 +328,8 @@ impl Algorithm for Render {
         let (kernel, declaration) = match self.kind {
             Kind::XRay => ("render_xray", OWN_XRAY),
             Kind::Maximum => ("render_maximum", OWN_MAXIMUM),
-            Kind::Volume | Kind::Surface => return None,
+            Kind::Volume => ("render_volume", OWN_VOLUME),
+            Kind::Surface => ("render_surface", OWN_SURFACE),
         };
         let extent = |p: &Problem| {
             let [rows, columns] = p.scene.camera.shape();
@@ -287,7 +348,7 @@ impl Algorithm for Render {
             // While launches are captured none can be made.
             made.0.texture(cuda, &volume);
         }
-        Ok(Data { problem: problem.clone(), prepared, volume, picture })
+        Ok(Data { problem: problem.clone(), prepared, volume, picture, knots: None })
     }
 
     fn poison(&self, data: &mut Data) -> Result<()> {
