@@ -9,9 +9,9 @@ mod variants;
 use std::fmt;
 
 use rayspin_core::{Error, Result, voxels};
-use rayspin_device::cuda::Texture;
+use rayspin_device::cuda::{Argument, Texture};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Row, Unit, input};
+use rayspin_tune::{About, Algorithm, Call, Case, Row, Signature, Unit, input};
 
 use reference::{FIELDS, Pattern};
 
@@ -81,6 +81,45 @@ pub struct Access;
 /// More outputs than this are checked at random.
 const WHOLE: usize = 1 << 18;
 
+/// Declarations of a user's own kernels.
+const OWN_COPY: &str = "\
+// out[i] = in[i] for i < n, in whatever order threads take the words.
+extern \"C\" __global__ void access_copy(const unsigned* in, unsigned* out, unsigned long long n)";
+const OWN_RECORDS: &str = "\
+// out[i] = the sum, modulo 2^32, of the 30 words of record i < n. Word f of record i is rows[i * 30 + f],
+// columns[f * n + i] and padded[i * 32 + f]: read whichever you like.
+extern \"C\" __global__ void access_records(const unsigned* rows, const unsigned* columns, const unsigned* padded, unsigned* out, unsigned long long n)";
+const OWN_LINE: &str = "\
+// out[i] = (1 - a) * table[j] + a * table[j + 1] for i < n, exactly. With m = 2654435761 * i modulo 2^32 and
+// p = (m ^ (m >> 15)) % 1048320, j = p / 256, rounded down, and a = (p % 256) / 256. The table has 4096 whole
+// numbers below 2^15. tex1D<float>(texture, x) reads it, linear between x = j + 0.5 and j + 1.5.
+extern \"C\" __global__ void access_line(const float* table, cudaTextureObject_t texture, float* out, unsigned n)";
+
+/// A kernel of a user's own.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, inputs, image, textures, out, ran, .. } = data;
+    let device = out.device().clone();
+    let n = problem.n as u64;
+    let out: Argument<'_> = out.cuda_mut().into();
+    match (problem.topic, image, &textures[..]) {
+        (Topic::Order, ..) => {
+            *ran = Some(Pattern::Offset(0));
+            call(&device, &mut [inputs[0].cuda().into(), out, n.into()])
+        }
+        (Topic::Records, ..) => {
+            *ran = Some(Pattern::Records(FIELDS));
+            let [rows, columns, padded] = [0, 1, 2].map(|layout| inputs[layout].cuda().into());
+            call(&device, &mut [rows, columns, padded, out, n.into()])
+        }
+        (Topic::TextureLine, Some(table), [texture, ..]) => {
+            *ran = Some(Pattern::Line);
+            let n = Argument::count(problem.n)?;
+            call(&device, &mut [table.cuda().into(), texture.into(), out.of_elements("float"), n])
+        }
+        _ => Err(Error::value("access by a kernel of your own", "a copy, records or a table", problem)),
+    }
+}
+
 impl Algorithm for Access {
     type Problem = Problem;
     type Data = Data;
@@ -144,6 +183,22 @@ impl Algorithm for Access {
 
     fn variants(&self, problem: &Problem) -> Vec<Row<Self>> {
         variants::rows(problem)
+    }
+
+    fn signature(&self, problem: &Problem) -> Option<Signature<Problem, Data>> {
+        let (kernel, declaration) = match problem.topic {
+            Topic::Order => ("access_copy", OWN_COPY),
+            Topic::Records => ("access_records", OWN_RECORDS),
+            Topic::TextureLine => ("access_line", OWN_LINE),
+            _ => return None,
+        };
+        Some(Signature {
+            kernel,
+            declaration,
+            extent: |p| [p.n, 1, 1],
+            defines: |_| Vec::new(),
+            call: called_by,
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

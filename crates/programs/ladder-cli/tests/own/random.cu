@@ -1,7 +1,6 @@
 // A thread a number, which makes the whole block of four for it.
-extern "C" __global__ void random_uniform(float* out, unsigned long long n, unsigned long long stream, unsigned long long seed) {
-    unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x, block = i / 4;
-    if (i >= n) return;
+__device__ unsigned word(unsigned long long i, unsigned long long stream, unsigned long long seed) {
+    unsigned long long block = i / 4;
     unsigned w[4] = {(unsigned)block, (unsigned)(block >> 32), (unsigned)stream, (unsigned)(stream >> 32)};
     unsigned k[2] = {(unsigned)seed, (unsigned)(seed >> 32)};
     for (int round = 0; round < 10; round++) {
@@ -11,5 +10,15 @@ extern "C" __global__ void random_uniform(float* out, unsigned long long n, unsi
         k[0] += 0x9E3779B9;
         k[1] += 0xBB67AE85;
     }
-    out[i] = (w[i % 4] >> 8) / 16777216.0f;
+    return w[i % 4];
+}
+
+extern "C" __global__ void random_uniform(float* out, unsigned long long n, unsigned long long stream, unsigned long long seed) {
+    unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = (word(i, stream, seed) >> 8) / 16777216.0f;
+}
+
+extern "C" __global__ void random_bits(unsigned* out, unsigned long long n, unsigned long long stream, unsigned long long seed) {
+    unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = word(i, stream, seed);
 }
