@@ -12,7 +12,10 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, PublishedApplication, Row, Unit, input, tuned};
+use rayspin_device::cuda::Argument;
+use rayspin_tune::{
+    About, Algorithm, Call, Case, Counts, PublishedApplication, Row, Signature, Unit, input, tuned,
+};
 
 use crate::cone::Cells;
 
@@ -120,6 +123,37 @@ pub struct Data {
 #[derive(Debug, Clone, Copy)]
 pub struct Fdtd;
 
+/// Calls a kernel of a user's own for every step.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, start, room, out, .. } = data;
+    let device = start.device().clone();
+    let [nz, ny, nx] = problem.shape.map(|n| Argument::from(n as i32));
+    for step in 0..problem.steps {
+        // The last step writes the result.
+        let [before, after] = match (problem.steps - step).is_multiple_of(2) {
+            true => [out.cuda().into(), room.cuda_mut().into()],
+            false => [room.cuda().into(), out.cuda_mut().into()],
+        };
+        let before = if step == 0 { start.cuda().into() } else { before };
+        call(&device, &mut [before, after, nx, ny, nz])?;
+    }
+    Ok(())
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// One step of Maxwell's equations on Yee's grid: `after` from `before`. Rayspin calls the kernel for each
+// step. Arrays have the components Ex, Ey, Ez, Hx, Hy, Hz: number c of them in cell (z, y, x) lies at ((c *
+// nz + z) * ny + y) * nx + x. Where nz is 1 the components are Ez, Hx and Hy alone; the others are 0. First
+// H of every cell, with E of the cells ahead, 0 beyond the last cell of an axis:
+//   Hx -= 0.5 * ((Ez(y + 1) - Ez) - (Ey(z + 1) - Ey)), Hy -= 0.5 * ((Ex(z + 1) - Ex) - (Ez(x + 1) - Ez)),
+//   Hz -= 0.5 * ((Ey(x + 1) - Ey) - (Ex(y + 1) - Ex)).
+// Then E, with the new H, also of the cells behind:
+//   Ex += 0.5 * ((Hz - Hz(y - 1)) - (Hy - Hy(z - 1))) where y > 0 and z > 0,
+//   Ey += 0.5 * ((Hx - Hx(z - 1)) - (Hz - Hz(x - 1))) where x > 0 and z > 0,
+//   Ez += 0.5 * ((Hy - Hy(x - 1)) - (Hx - Hx(y - 1))) where x > 0 and y > 0. Elsewhere they stay.
+extern \"C\" __global__ void fdtd(const float* before, float* after, int nx, int ny, int nz)";
+
 impl Algorithm for Fdtd {
     type Problem = Problem;
     type Data = Data;
@@ -171,6 +205,16 @@ impl Algorithm for Fdtd {
     fn published_application(&self) -> Option<PublishedApplication> {
         let cases = &[("tm-2048", "tm-2048"), ("256", "256")];
         Some(PublishedApplication::of_lecture("FDTD", "global memory bandwidth", 1365, [10.5, 1.2], cases))
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "fdtd",
+            declaration: OWN,
+            extent: |p| [p.shape[2], p.shape[1], p.shape[0]],
+            defines: |_| Vec::new(),
+            call: called_by,
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -13,7 +13,10 @@ use std::sync::OnceLock;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, PublishedApplication, Row, Unit, input, tuned};
+use rayspin_device::cuda::Argument;
+use rayspin_tune::{
+    About, Algorithm, Call, Case, Counts, PublishedApplication, Row, Signature, Unit, input, tuned,
+};
 
 /// Elements and steps of conjugate gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +161,37 @@ pub struct Data {
 #[derive(Debug, Clone, Copy)]
 pub struct Fem;
 
+/// Calls a kernel of a user's own for every step.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, kappa, b, u, room, .. } = data;
+    let device = kappa.device().clone();
+    let Room { r, d, q, curvature, .. } = room;
+    let [nz, ny, nx] = problem.shape.map(|n| Argument::from(n as i32));
+    for step in 0..problem.iterations {
+        let arrays = [kappa.cuda().into(), b.cuda().into(), u.cuda_mut().into(), r.cuda_mut().into()];
+        let rest = [d.cuda_mut().into(), q.cuda_mut().into(), curvature.cuda_mut().into()];
+        call(&device, &mut [&arrays[..], &rest, &[nx, ny, nz, (step as i32).into()]].concat())?;
+    }
+    Ok(())
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// One step of conjugate gradients for A u = b. Rayspin calls the kernel for step = 0, 1, ...; after every
+// step u is the solution of that many steps from 0. r, d and q have as many numbers as u, and sums has
+// 32768. They are for the kernel, and keep what it writes.
+// nx, ny and nz are numbers of elements. Nodes are one more along each axis: node (z, y, x) lies at
+// (z * (ny + 1) + y) * (nx + 1) + x of b and u, element (z, y, x) at (z * ny + y) * nx + x of kappa. Its
+// corners are the nodes from (z, y, x) to (z + 1, y + 1, x + 1). Only nodes inside count: b, u and all else
+// is 0 at the nodes of the boundary, whatever b holds there.
+// (A x)(i) = the sum over the eight elements at node i of kappa times the sum over their corners j of
+// s * x(j). s is 4/12, 0, -1/12 or -1/12 where i and j differ along 0, 1, 2 or 3 axes.
+// Before step 0, u = 0 and r = d = b. A step: q = A d, alpha = r.r / d.q, u += alpha d, r -= alpha q,
+// beta = r.r with the new r / r.r with the old, d = r + beta d. Quotients by 0 are 0. Sums of products are
+// over all nodes: add up in double. Blocks need each other's results: a list of launches has several
+// kernels.
+extern \"C\" __global__ void fem(const float* kappa, const float* b, float* u, float* r, float* d, float* q, double* sums, int nx, int ny, int nz, int step)";
+
 impl Algorithm for Fem {
     type Problem = Problem;
     type Data = Data;
@@ -209,6 +243,16 @@ impl Algorithm for Fem {
     fn published_application(&self) -> Option<PublishedApplication> {
         let cases = &[("128", "128")];
         Some(PublishedApplication::of_lecture("FEM", "global memory bandwidth", 4096, [11.0, 10.1], cases))
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "fem",
+            declaration: OWN,
+            extent: |p| [p.shape[2] + 1, p.shape[1] + 1, p.shape[0] + 1],
+            defines: |_| Vec::new(),
+            call: called_by,
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -11,7 +11,10 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, PublishedApplication, Row, Unit, input, tuned};
+use rayspin_device::cuda::Argument;
+use rayspin_tune::{
+    About, Algorithm, Call, Case, Counts, PublishedApplication, Row, Signature, Unit, input, tuned,
+};
 
 use crate::cone::Cells;
 
@@ -155,12 +158,61 @@ pub struct Data {
     host: Vec<f32>,
     f: Array<f32>,
     out: Array<f32>,
+    /// Populations of every second step, once a kernel of a user's own was called.
+    other: Option<Array<f32>>,
     seed: u64,
 }
 
 /// The ladder.
 #[derive(Debug, Clone, Copy)]
 pub struct Lbm;
+
+/// Calls a kernel of a user's own for every step.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, start, f, out, other, .. } = data;
+    let device = start.device().clone();
+    let other = match other {
+        Some(other) => other,
+        None => other.insert(room(problem, &device, 1)?),
+    };
+    let [nz, ny, nx] = problem.shape.map(|n| Argument::from(n as i32));
+    let Flow { walls, omega, lid, force, .. } = problem.flow;
+    let [z, y, x] = walls.map(i32::from);
+    let walls = x | y << 1 | z << 2;
+    for step in 0..problem.steps {
+        let [before, after] = match step.is_multiple_of(2) {
+            true => [other.cuda().into(), f.cuda_mut().into()],
+            false => [f.cuda().into(), other.cuda_mut().into()],
+        };
+        let numbers = [step, problem.steps].map(|n| Argument::from(n as i32));
+        let flow = [walls.into(), omega.into(), lid.into(), force.into()];
+        let arrays = [start.cuda().into(), before, after, out.cuda_mut().into()];
+        call(&device, &mut [&arrays[..], &[nx, ny, nz], &numbers, &flow].concat())?;
+    }
+    Ok(())
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// One step of a flow by the lattice Boltzmann method. Rayspin calls the kernel for step = 0 to steps - 1. A
+// cell (z, y, x) has the number (z * ny + y) * nx + x; there are `cells` = nx * ny * nz. Number f of a cell
+// lies at f * cells + cell of an array: 4 numbers in start and out, the density less 1 and the velocity
+// along x, y and z, and 19 populations g in before and after.
+// Directions (x, y, z) and weights of the populations: 0 is (0, 0, 0), weight 1/3. 1 to 6 are (1, 0, 0),
+// (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1), weight 1/18. 7 to 18 are (1, 1, 0), (-1, -1, 0),
+// (1, 0, 1), (-1, 0, -1), (0, 1, 1), (0, -1, -1), (1, -1, 0), (-1, 1, 0), (1, 0, -1), (-1, 0, 1), (0, 1, -1),
+// (0, -1, 1), weight 1/36. So 2 i - 1 and 2 i are opposite.
+// In equilibrium g_i = w_i (D + (1 + D) (3 c.u + 4.5 (c.u)^2 - 1.5 u.u)) for density less 1 D, velocity u and
+// direction c. Of populations, D is the sum of g_i, and u the sum of c g_i over 1 + D.
+// Populations before step 0 are the equilibrium of `start`; afterwards `before` holds what the step before
+// wrote to `after`. A step: from every cell leaves h_i = g_i + omega (equilibrium_i - g_i) + 3 w_i c_x
+// force, with D and u of the cell's g. It arrives as g_i of the cell one step along c. An axis without a
+// wall is a ring. Where c leads through a wall (bits 0, 1 and 2 of `walls`: 1 where both ends of the axis x,
+// y, z are walls), h_i arrives as the opposite population of the cell that it leaves. There it is 6 w_i c_x
+// lid less where c leads through the wall beyond y = ny - 1.
+// After the last step `out` is D and u of the populations in `after`, where u_x gets 0.5 force / (1 + D)
+// more.
+extern \"C\" __global__ void lbm(const float* start, const float* before, float* after, float* out, int nx, int ny, int nz, int step, int steps, int walls, float omega, float lid, float force)";
 
 impl Algorithm for Lbm {
     type Problem = Problem;
@@ -234,6 +286,16 @@ impl Algorithm for Lbm {
         Some(PublishedApplication::of_lecture("LBM", "shared memory capacity", 3200, [12.5, 12.3], cases))
     }
 
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "lbm",
+            declaration: OWN,
+            extent: |p| [p.shape[2], p.shape[1], p.shape[0]],
+            defines: |_| Vec::new(),
+            call: called_by,
+        })
+    }
+
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
         let cells = problem.cells();
         let size = |index: usize| if index < cells { 0.01 } else { 0.03 };
@@ -247,6 +309,7 @@ impl Algorithm for Lbm {
             host,
             f: room(problem, device, 2)?,
             out: Array::zeros(device, &[4, nz, ny, nx])?,
+            other: None,
             seed,
         })
     }

@@ -12,7 +12,8 @@ use std::fmt;
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::{
-    About, Algorithm, Case, Counts, Peak, PublishedApplication, Row, Unit, input, tuned, uniform,
+    About, Algorithm, Call, Case, Counts, Peak, PublishedApplication, Row, Signature, Unit, input, tuned,
+    uniform,
 };
 
 /// Which of the two, and its size.
@@ -149,6 +150,41 @@ impl Data {
 #[derive(Debug, Clone, Copy)]
 pub struct Linpack;
 
+/// Declarations of a user's own kernels.
+const OWN_SAXPY: &str = "\
+// z[i] = a * x[i] + y[i] for i < n.
+extern \"C\" __global__ void saxpy(float a, const float* x, const float* y, float* z, int n)";
+const OWN_LU: &str = "\
+// Step k of an LU factorization with partial pivoting, in place: lu[row * n + column], which holds the matrix
+// before step 0. Rayspin calls the kernel for k = 0, 1, ..., n - 1.
+// Of the rows k to n - 1, p is one with the largest |lu[p * n + k]|: pivots[k] = p, and rows k and p change
+// places in all columns. Then, for each row r > k, lu[r * n + k] is divided by lu[k * n + k], and for each
+// column c > k lu[r * n + c] -= lu[r * n + k] * lu[k * n + c]. Blocks need each other's results: a list of
+// launches has several kernels.
+extern \"C\" __global__ void lu(double* lu, int* pivots, int n, int k)";
+
+/// A kernel of a user's own.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    match data {
+        Data::Saxpy(vectors) => {
+            let Vectors { a, x, y, z } = &mut **vectors;
+            let device = x.device().clone();
+            let n = (x.len() as i32).into();
+            call(&device, &mut [(*a).into(), x.cuda().into(), y.cuda().into(), z.cuda_mut().into(), n])
+        }
+        Data::Lu(matrix) => {
+            let Matrix { n, a, lu, pivots, .. } = &mut **matrix;
+            let device = a.device().clone();
+            lu.copy_from(a)?;
+            let count = *n as i32;
+            (0..count).try_for_each(|k| {
+                let arrays = [lu.cuda_mut().into(), pivots.cuda_mut().into()];
+                call(&device, &mut [arrays[0], arrays[1], count.into(), k.into()])
+            })
+        }
+    }
+}
+
 impl Algorithm for Linpack {
     type Problem = Problem;
     type Data = Data;
@@ -210,6 +246,18 @@ impl Algorithm for Linpack {
             [19.4, 11.8],
             cases,
         ))
+    }
+
+    fn signature(&self, problem: &Problem) -> Option<Signature<Problem, Data>> {
+        let (kernel, declaration) = match problem {
+            Problem::Saxpy(_) => ("saxpy", OWN_SAXPY),
+            Problem::Lu(_) => ("lu", OWN_LU),
+        };
+        let extent = |p: &Problem| match *p {
+            Problem::Saxpy(n) => [n, 1, 1],
+            Problem::Lu(n) => [n, n, 1],
+        };
+        Some(Signature { kernel, declaration, extent, defines: |_| Vec::new(), call: called_by })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

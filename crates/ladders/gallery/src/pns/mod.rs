@@ -13,7 +13,9 @@ use std::fmt;
 use rayon::prelude::*;
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Peak, PublishedApplication, Row, Unit, input, tuned};
+use rayspin_tune::{
+    About, Algorithm, Call, Case, Counts, Peak, PublishedApplication, Row, Signature, Unit, input, tuned,
+};
 
 /// Rows of a net, at most: its places are then counted in 21 bits, and squares of tokens of 32 runs in 47.
 pub const MOST_ROWS: usize = 1 << 10;
@@ -181,6 +183,37 @@ pub struct Pns;
 /// Updates that the oracle repeats. It repeats two words of runs at least.
 const WHOLE: f64 = 1e8;
 
+/// A kernel of a user's own.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, marking, sums, seed, .. } = data;
+    let device = marking.device().clone();
+    let sizes = [problem.rows, problem.words(), problem.steps].map(|n| (n as i32).into());
+    let arrays = [marking.cuda().into(), sums.cuda_mut().into()];
+    call(&device, &mut [arrays[0], sizes[0], sizes[1], sizes[2], (*seed).into(), arrays[1]])
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// Runs of a stochastic Petri net of n = rows rows and 2 n columns. The columns form a ring; rows do not. A
+// place holds one token or none. marking[y * 2 * n + x] is the number of tokens before the first step, in
+// all runs. There are 32 runs for each w < words: run j of word w has its random bits in bit j.
+// A step is two half steps, h = 0, 1, ... Half step h has o = h % 2 and tiles (i, j) with i < n / 2 and j <
+// n: rows 2 i - o and 2 i - o + 1, row -1 being n - 1, and columns 2 j + o and 2 j + o + 1, column 2 n being
+// 0. A tile does two things, first one, then the other. Along each of its rows: where one of the two places
+// holds a token and the other none, the token moves to the other where the row's random bit is 1. Along each
+// of its columns, if the tile is not of rows n - 1 and 0: a token above a free place falls; a token below a
+// free place climbs where the column's random bit is 1.
+// The bits of the tile are the words r[0] to r[3] of a block of Philox 4x32-10: r[0] for the upper row, r[1]
+// for the lower, r[2] for the left column, r[3] for the right. The block begins as r[0] = i * n + j, r[1] =
+// h, r[2] = w, r[3] = 0, with the key k[0], k[1] = the low and the high 32 bits of `seed`. Ten times: with
+// the 64-bit products p = 0xD2511F53 * r[0] and q = 0xCD9E8D57 * r[2], r is
+// (high(q) ^ r[1] ^ k[0], low(q), high(p) ^ r[3] ^ k[1], low(p)). After each time k[0] += 0x9E3779B9 and
+// k[1] += 0xBB67AE85.
+// sums[(w * (n + 1) + y) * 2] and the number behind it become the sums of t and of t^2 over the 32 runs of
+// word w. t is the number of tokens of row y after `steps` steps, and of the whole net for y = n. A list of
+// launches has arrays for the tokens.
+extern \"C\" __global__ void pns(const unsigned* marking, int rows, int words, int steps, unsigned long long seed, unsigned long long* sums)";
+
 impl Algorithm for Pns {
     type Problem = Problem;
     type Data = Data;
@@ -235,6 +268,16 @@ impl Algorithm for Pns {
 
     fn counts(&self, problem: &Problem) -> Counts {
         Counts { peak: Peak::I32, items: problem.updates(), ..Counts::default() }
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "pns",
+            declaration: OWN,
+            extent: |p| [p.words(), 1, 1],
+            defines: |_| Vec::new(),
+            call: called_by,
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

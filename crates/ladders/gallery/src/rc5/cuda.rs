@@ -42,8 +42,15 @@ fn launch(name: &str, form: [u32; 2], shape: Launch, search: &Search, list: &mut
     let device = list.device().clone();
     let kernel = gpu(&device)?.kernel(&SOURCE, &defines(form), name)?;
     list.fill(0)?;
+    // SAFETY: the kernel stores candidates as far as there is room, and `room` is the array's length, at
+    // least 1 for their number.
+    unsafe { kernel.launch(shape, &mut arguments(search, list)?) }
+}
+
+/// What kernels are called with.
+pub(super) fn arguments<'a>(search: &Search, list: &'a mut Array<u32>) -> Result<[Argument<'a>; 9]> {
     let room = Argument::count(list.len())?;
-    let arguments = &mut [
+    Ok([
         search.upper.into(),
         search.lower.into(),
         Argument::count(search.keys)?,
@@ -53,10 +60,7 @@ fn launch(name: &str, form: [u32; 2], shape: Launch, search: &Search, list: &mut
         search.mask().into(),
         list.cuda_mut().into(),
         room,
-    ];
-    // SAFETY: the kernel stores candidates as far as there is room, and `room` is the array's length, at
-    // least 1 for their number.
-    unsafe { kernel.launch(shape, arguments) }
+    ])
 }
 
 /// A kernel of a key a thread.

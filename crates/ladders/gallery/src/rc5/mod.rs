@@ -10,7 +10,9 @@ use std::fmt;
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, BackendKind, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, Peak, PublishedApplication, Row, Unit, input, tuned};
+use rayspin_tune::{
+    About, Algorithm, Call, Case, Counts, Peak, PublishedApplication, Row, Signature, Unit, input, tuned,
+};
 
 /// Words of a key's schedule: two before the first round, and two in each of 12 rounds.
 pub const WORDS: usize = 26;
@@ -142,6 +144,28 @@ const WHOLE: usize = 1 << 18;
 const WINDOW: usize = 1 << 12;
 const WINDOWS: usize = 1 << 6;
 
+/// A kernel of a user's own.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let device = data.list.device().clone();
+    data.list.fill(0)?;
+    call(&device, &mut cuda::arguments(&data.search, &mut data.list)?)
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// A search of keys of RC5-32/12/9. Key i < keys has nine bytes: with t = lower + i, bytes 0 to 3 are the
+// number upper + (t >> 40), bytes 4 to 8 the low 40 bits of t, the highest byte first. The cipher reads them
+// as words with the lowest byte first: l[0] of bytes 0 to 3, l[1] of bytes 4 to 7, l[2] is byte 8.
+// The schedule begins as s[j] = 0xb7e15163 + 0x9e3779b9 * j for j < 26, and a = b = 0. For each step from 0
+// to 77, with j = step % 26 and k = step % 3: a = s[j] = (s[j] + a + b) rotated left by 3, then
+// b = l[k] = (l[k] + a + b) rotated left by a + b, with the new a. Numbers of 32 bits wrap round, and
+// rotations count modulo 32.
+// The block: a = plain0 + s[0] and b = plain1 + s[1]. For r from 1 to 12: a = ((a ^ b) rotated left by b) +
+// s[2r], then b = ((b ^ a) rotated left by a) + s[2r + 1]. Key i is a candidate where ((a ^ cipher) & mask)
+// is 0. list[0] becomes the number of candidates, and list[1], list[2], ... the candidates i in any order,
+// as far as the `room` numbers of the list reach. The list is 0 before.
+extern \"C\" __global__ void rc5(unsigned upper, unsigned long long lower, unsigned keys, unsigned plain0, unsigned plain1, unsigned cipher, unsigned mask, unsigned* list, unsigned room)";
+
 impl Algorithm for Rc5 {
     type Problem = Problem;
     type Data = Data;
@@ -189,6 +213,16 @@ impl Algorithm for Rc5 {
     fn published_application(&self) -> Option<PublishedApplication> {
         let cases = &[("2^30", "2^22")];
         Some(PublishedApplication::of_lecture("RC5-72", "registers", 3072, [17.1, 11.0], cases))
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "rc5",
+            declaration: OWN,
+            extent: |p| [p.keys, 1, 1],
+            defines: |_| Vec::new(),
+            call: called_by,
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {

@@ -38,7 +38,7 @@ pub(super) fn bits_space(problem: &Problem) -> Space {
 
 /// The edges, and the intervals that have one each, on a device.
 pub(super) struct Tables {
-    edges: Array<f32>,
+    pub(super) edges: Array<f32>,
     intervals: Array<[u32; 2]>,
 }
 
@@ -110,6 +110,6 @@ pub(super) fn bits_of(config: &Config, data: &mut Data) -> Result<()> {
     bits(config, problem, points, on_gpu(tables.as_ref(), points)?, counts)
 }
 
-fn on_gpu<'a>(tables: Option<&'a Tables>, points: &Array<f32>) -> Result<&'a Tables> {
+pub(super) fn on_gpu<'a>(tables: Option<&'a Tables>, points: &Array<f32>) -> Result<&'a Tables> {
     tables.ok_or_else(|| Error::value("device of counts of pairs", "a GPU", points.device().describe()))
 }

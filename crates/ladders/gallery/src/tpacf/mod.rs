@@ -10,7 +10,9 @@ use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
 use rayspin_device::{Array, Backend, Device};
-use rayspin_tune::{About, Algorithm, Case, Counts, PublishedApplication, Row, Unit, input, tuned};
+use rayspin_tune::{
+    About, Algorithm, Call, Case, Counts, PublishedApplication, Row, Signature, Unit, input, tuned,
+};
 
 /// Bins of a factor of ten of angles.
 const A_DECADE: usize = 5;
@@ -198,6 +200,27 @@ pub fn sky(problem: &Problem, clustered: bool, seed: u64) -> Vec<f32> {
     sets
 }
 
+/// A kernel of a user's own.
+fn called_by(data: &mut Data, call: &mut Call<'_>) -> Result<()> {
+    let Data { problem, points, tables, counts, .. } = data;
+    let device = points.device().clone();
+    let edges = cuda::on_gpu(tables.as_ref(), points)?.edges.cuda().into();
+    counts.fill(0)?;
+    let sizes = [problem.points, problem.sets].map(|n| (n as i32).into());
+    call(&device, &mut [points.cuda().into(), sizes[0], sizes[1], edges, counts.cuda_mut().into()])
+}
+
+/// Declaration of a user's own kernel.
+const OWN: &str = "\
+// Counts of pairs of points on the sky by their distance. points[(set * 3 + d) * n + i] is coordinate d of a
+// unit vector, point i < n of a set. Set 0 is observed; sets 1 to `sets` are random. `counts` has 2 * sets +
+// 1 rows of 22 numbers and is 0 before. Row 0 counts the pairs i < j of set 0. Row r from 1 to `sets` counts
+// the pairs of any point of set 0 and any point of set r. Row sets + r counts the pairs i < j of set r.
+// The pair (a, b) adds 1 to number k of its row, where k counts the edges with edges[e] <= |a - b|^2.
+// edges[0] to edges[20] grow. Distances of points that are near need differences of coordinates: 2 - 2 a.b
+// is not exact.
+extern \"C\" __global__ void tpacf(const float* points, int n, int sets, const float* edges, unsigned* counts)";
+
 impl Algorithm for Tpacf {
     type Problem = Problem;
     type Data = Data;
@@ -254,6 +277,16 @@ impl Algorithm for Tpacf {
     fn published_application(&self) -> Option<PublishedApplication> {
         let cases = &[("survey", "small")];
         Some(PublishedApplication::of_lecture("TPACF", "shared memory capacity", 4096, [60.2, 21.6], cases))
+    }
+
+    fn signature(&self, _: &Problem) -> Option<Signature<Problem, Data>> {
+        Some(Signature {
+            kernel: "tpacf",
+            declaration: OWN,
+            extent: |p| [p.points, p.rows(), 1],
+            defines: |_| Vec::new(),
+            call: called_by,
+        })
     }
 
     fn data(&self, problem: &Problem, device: &Device, seed: u64) -> Result<Data> {
