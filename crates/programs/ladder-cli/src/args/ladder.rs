@@ -102,7 +102,7 @@ A compiler's error names the line of your file. On the small problems the emulat
 additions, missing barriers of blocks and warps), accesses outside arrays, reads of what nobody wrote, and barriers that some \
 threads skip, and names the lines and the threads; with a GPU too, where g++ 12 or newer is there. --fast leaves this out. On \
 a GPU a kernel that writes outside its arrays may pass, and destroy what is beside them. A kernel without an end is stopped \
-after 90 s in the emulator.
+after 90 s on one problem in the emulator.
 
 Examples:
   rayspin-ladder try matrix-add                    the declaration, for a file of your own

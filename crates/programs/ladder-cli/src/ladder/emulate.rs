@@ -191,6 +191,16 @@ pub(super) fn which<'a>(
     case: Option<&'a str>,
     size: Option<&'a [usize]>,
 ) -> Result<Which<'a>> {
+    which_of(ladder, case, size, &|_| Ok(true))
+}
+
+/// [`which`], of those trials alone that `wanted` says.
+pub(super) fn which_of<'a>(
+    ladder: &dyn Ladder,
+    case: Option<&'a str>,
+    size: Option<&'a [usize]>,
+    wanted: &dyn Fn(Which<'_>) -> Result<bool>,
+) -> Result<Which<'a>> {
     let about = ladder.about();
     check_case(ladder, case)?;
     if case.is_some() || size.is_some() {
@@ -204,6 +214,9 @@ pub(super) fn which<'a>(
     // Variants for a GPU that take the problem, then its work.
     let mut largest = (Which::Trial(0), (0, 0.0));
     for trial in 0..ladder.trials() {
+        if !wanted(Which::Trial(trial))? {
+            continue;
+        }
         let variants = ladder.outline(Which::Trial(trial))?.variants;
         let work = variants.first().map_or(0.0, |r| r.work.bytes + r.work.flops);
         let taking =

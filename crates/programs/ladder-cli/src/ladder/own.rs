@@ -1,6 +1,7 @@
 //! `rayspin-ladder try`: a kernel of the user's own between the others.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
     check_case(ladder, case)?;
     let which = match gpu {
         true => which(ladder, case, size, BackendKind::Cuda),
-        false => emulate::which(ladder, case, size)?,
+        false => small(ladder, case, size)?,
     };
     let (kernel, declaration) = signature(known_ladders, ladder, which)?;
     let Some(file) = &args.file else { return print_declaration(&args.name, kernel, declaration) };
@@ -77,6 +78,7 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
             name == own.name || args.variant.is_empty() || args.variant.iter().any(|variant| variant == name)
         };
         let run = benchmark(session.as_mut(), device, &protocol, &mut |variant| {
+            tell_step();
             let go = wanted(variant.name) && !STOP.load(Ordering::SeqCst);
             Ok(go.then(|| variant.space.default_config()))
         })?;
@@ -132,6 +134,20 @@ pub(crate) fn run(context: &Context, known_ladders: &Ladders, args: &Try, line: 
             ))
         }
     }
+}
+
+/// The problem for the emulator: the one that the user names, else the largest of the trials that the default
+/// case's kernel computes.
+pub(super) fn small<'a>(
+    ladder: &dyn Ladder,
+    case: Option<&'a str>,
+    size: Option<&'a [usize]>,
+) -> Result<Which<'a>> {
+    let first = ladder.signature(Which::Case(None, None))?.map(|(kernel, _)| kernel);
+    emulate::which_of(ladder, case, size, &|trial| {
+        let kernel = ladder.signature(trial)?.map(|(kernel, _)| kernel);
+        Ok(first.is_none() || kernel == first)
+    })
 }
 
 /// Names of the ladder's variants that ran.
@@ -197,6 +213,7 @@ pub(super) fn check_problem(
     let mut session = ladder.open_with(which, &checker.device, seed, own)?;
     let index = session.variants().len() - 1;
     let (error, faults) = checker.run(session.as_mut(), index);
+    tell_step();
     let (errors, notes): (Vec<_>, Vec<_>) = faults.into_iter().partition(|fault| !fault.is_note());
     for note in notes.iter().filter(|_| error.is_ok()) {
         say!("note: {note}");
@@ -228,8 +245,20 @@ fn expect_right(error: f64, session: &mut dyn Session, variant: usize, name: &st
     anyhow::bail!("{name} on {problem}: wrong: error {error:.2e}, at most {tolerance:.0e} is allowed{first}")
 }
 
-/// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the ladders where
-/// one can.
+/// Why ladders take no kernel of the user's own.
+const TAKES_NONE: [(&str, &str); 5] = [
+    ("transfers", "it times copies between the host and a GPU, in which no kernel takes part"),
+    (
+        "nufft-type1",
+        "a Fourier transform stands behind the gridding; nudft-adjoint takes a kernel of the exact sum",
+    ),
+    ("nufft-type2", "a Fourier transform stands before the interpolation"),
+    ("h264", "its result is a coded frame, by tables of a standard; sad takes a kernel of its search"),
+    ("rpes", "six kinds of integrals with tables of roots are one result"),
+];
+
+/// Name and declaration of the kernel. Errors: one kernel cannot compute the problem, with the reason, or the
+/// cases or ladders where one can.
 fn signature(
     known_ladders: &Ladders,
     ladder: &dyn Ladder,
@@ -237,6 +266,27 @@ fn signature(
 ) -> Result<(&'static str, &'static str)> {
     if let Some(signature) = ladder.signature(which)? {
         return Ok(signature);
+    }
+    let name = ladder.about().name;
+    if let Some((_, why)) = TAKES_NONE.iter().find(|(none, _)| *none == name) {
+        let hint = "rayspin-ladder try NAME prints what a kernel of another ladder has to do";
+        return Err(BadInput::new(format!("try: {name} takes no kernel of your own: {why}"))
+            .hint(hint)
+            .into());
+    }
+    let mut cases = Vec::new();
+    for (case, ..) in ladder.cases() {
+        if ladder.signature(Which::Case(Some(case), None))?.is_some() {
+            cases.push(case);
+        }
+    }
+    if !cases.is_empty() {
+        let cases = cases.join(", ");
+        let message =
+            format!("try: expected a case of {name} that one kernel computes ({cases}), found another");
+        return Err(BadInput::new(message)
+            .hint("rayspin-ladder try NAME --case CASE prints what it has to do")
+            .into());
     }
     let possible: Vec<_> = known_ladders
         .all()
@@ -247,7 +297,7 @@ fn signature(
     let message = format!(
         "try: expected an algorithm that one kernel computes ({}), found {}",
         possible.join(", "),
-        ladder.about().name
+        name
     );
     Err(BadInput::new(message).hint("rayspin-ladder try NAME prints what a kernel has to do").into())
 }
@@ -319,10 +369,11 @@ fn sides(option: &str, text: &str, most: u32) -> Result<[u32; 3]> {
     Ok([side(0), side(1), side(2)])
 }
 
-/// Set in the process that runs a kernel in the emulator.
+/// Names, in the process that runs a kernel in the emulator, a file that grows with each of its steps.
 const APART: &str = "RAYSPIN_TRY_APART";
 
-/// How long a kernel may take in the emulator in the sizes of the checks.
+/// How long a step may take in the emulator in the sizes of the checks: a problem with its compilation, or a
+/// variant.
 const LONGEST: Duration = Duration::from_secs(90);
 
 /// Whether this process is the one that the user started.
@@ -330,16 +381,26 @@ pub(super) fn together() -> bool {
     std::env::var_os(APART).is_none()
 }
 
+/// Tells the process that waits that a step is done.
+pub(super) fn tell_step() {
+    let Some(file) = std::env::var_os(APART) else { return };
+    let told = std::fs::OpenOptions::new().append(true).open(file).and_then(|mut file| file.write_all(b"."));
+    // What is not told is not known: the time goes on.
+    drop(told);
+}
+
 /// Runs this command in a process of its own: a kernel that writes outside its arrays ends that one. In the
 /// small sizes of the checks a kernel takes seconds; in a size of the user's it takes what it takes.
 pub(super) fn apart(name: &str, line: &[OsString], small: bool) -> Result<()> {
     let longest = small.then_some(LONGEST);
     let own = std::env::current_exe().context("finding this program")?;
+    let steps = tempfile::NamedTempFile::new().context("a file of steps")?;
     let mut command = std::process::Command::new(own);
-    command.args(line.iter().skip(1)).env(APART, "1");
-    let Some(status) = wait(command, longest)? else {
+    command.args(line.iter().skip(1)).env(APART, steps.path());
+    let told = || steps.as_file().metadata().map_or(0, |file| file.len());
+    let Some(status) = wait(command, longest, &told)? else {
         let seconds = longest.unwrap_or_default().as_secs();
-        anyhow::bail!("{name} did not end in the emulator within {seconds} s: does a loop never end?");
+        anyhow::bail!("{name} did not end a step in the emulator within {seconds} s: does a loop never end?");
     };
     match status.code() {
         Some(0) => Ok(()),
@@ -350,14 +411,23 @@ pub(super) fn apart(name: &str, line: &[OsString], small: bool) -> Result<()> {
     }
 }
 
-/// Runs a command to its end; none where it takes longer than `longest`, after which it is stopped.
-fn wait(mut command: std::process::Command, longest: Option<Duration>) -> Result<Option<ExitStatus>> {
+/// Runs a command to its end; none where a step takes longer than `longest`, after which it is stopped.
+/// `steps` says how many it did.
+fn wait(
+    mut command: std::process::Command,
+    longest: Option<Duration>,
+    steps: &dyn Fn() -> u64,
+) -> Result<Option<ExitStatus>> {
     let mut child = command.spawn().context("starting this program")?;
     let Some(longest) = longest else { return Ok(Some(child.wait()?)) };
-    let begun = Instant::now();
+    let (mut begun, mut done) = (Instant::now(), steps());
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
+        }
+        let now = steps();
+        if now != done {
+            (begun, done) = (Instant::now(), now);
         }
         if begun.elapsed() > longest {
             child.kill()?;
@@ -387,7 +457,10 @@ pub(super) fn check_compiles(
             Err(BadInput::new(error.to_string()).hint(hint).into())
         }
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            tell_step();
+            Ok(())
+        }
     }
 }
 
@@ -401,6 +474,7 @@ fn check_trials((ladder, kernel): (&dyn Ladder, &str), device: &Device, own: Own
         let index = session.variants().len() - 1;
         let description = || format!("{} on {problem}", own.name);
         let error = session.verify(index, &Default::default()).with_context(description)?;
+        tell_step();
         expect_right(error, session.as_mut(), index, own.name)?;
     }
     Ok(())
@@ -457,8 +531,13 @@ mod tests {
             command.arg(seconds);
             command
         };
-        assert!(wait(sleep("30"), Some(Duration::from_millis(50))).unwrap().is_none());
-        assert!(wait(sleep("0"), Some(Duration::from_secs(30))).unwrap().unwrap().success());
-        assert!(wait(sleep("0"), None).unwrap().unwrap().success());
+        let still = || 0;
+        assert!(wait(sleep("30"), Some(Duration::from_millis(50)), &still).unwrap().is_none());
+        assert!(wait(sleep("0"), Some(Duration::from_secs(30)), &still).unwrap().unwrap().success());
+        assert!(wait(sleep("0"), None, &still).unwrap().unwrap().success());
+        // Steps that end begin the time anew.
+        let count = std::cell::Cell::new(0);
+        let steps = || count.replace(count.get() + 1);
+        assert!(wait(sleep("0.4"), Some(Duration::from_millis(100)), &steps).unwrap().unwrap().success());
     }
 }

@@ -1,6 +1,10 @@
 //! Kernels of a user's own: declared, checked, timed, and refused where they are wrong.
 
 use std::path::Path;
+use std::sync::Arc;
+
+use rayspin::device::Device;
+use rayspin::tune::{Config, Own, Which};
 
 use crate::{ok, rayspin, refused};
 
@@ -179,7 +183,7 @@ fn declarations_and_sources_are_printed() {
     assert!(source.contains("// matrix_add.cu") && source.contains("__global__ void wide"), "{source}");
     refused(&["source", "matrix-add", "gpu-wid"], f, &["gpu-wide"]);
     refused(&["source", "matrix-add", "simd"], f, &["gpu-one-block"]);
-    refused(&["try", "fft", "empty.cu"], f, &["histogram"]);
+    refused(&["try", "h264", "empty.cu"], f, &["h264 takes no kernel", "sad takes a kernel"]);
     refused(&["try", "histogram", "nothing.cu", "--device", "cpu"], f, &["nothing.cu"]);
     refused(&["try", "histogram", "empty.cu", "--block", "0", "--device", "cpu"], f, &["--block"]);
     refused(
@@ -295,34 +299,64 @@ const EXERCISES: [(&str, &str); 13] = [
 
 #[test]
 fn a_plain_kernel_of_every_declaration_is_right_on_all_trials() {
-    use rayspin::tune::Which;
-
     let folder = tempfile::tempdir().unwrap();
-    let f = folder.path();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/own");
+    let emulator = rayspin_emu::Emulator::new().unwrap();
+    let device = Device::with_driver(Arc::new(emulator), Device::cpu_with_threads(2).unwrap());
+    let headers = [("curand_kernel.h", rayspin_emu::CURAND_KERNEL)];
     let mut wrong = String::new();
     for ladder in rayspin_ladder_cli::ladders() {
-        let (name, which) = (ladder.about().name, Which::Case(None, None));
-        if ladder.signature(which).unwrap().is_none() {
-            continue;
-        }
-        let text = match EXERCISES.iter().find(|(other, _)| *other == name) {
-            Some((_, exercise)) => String::from_utf8(ok(&["exercise", exercise], f).stdout).unwrap(),
-            None => std::fs::read_to_string(files.join(format!("{name}.cu"))).unwrap(),
-        };
-        std::fs::write(f.join("plain.cu"), text).unwrap();
-        // One variant beside it, so that the run is short.
-        let variants = ladder.outline(which).unwrap().variants;
-        let beside = variants.iter().find(|v| v.name.starts_with("gpu")).unwrap().name;
-        let quick = ["--device", "cpu", "--fast", "--rounds", "1", "--budget", "0.01", "--variant", beside];
-        let output = rayspin(&[&["try", name, "plain.cu"], &quick[..]].concat(), f);
-        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        if output.status.code() != Some(0) || !said.contains("plain.cu: results are right") {
-            wrong += &format!("{name}: {:?}\n{said}\n", output.status.code());
-        }
-        if name == "pi" && !said.contains("pi is 3.") {
-            wrong += &format!("pi has no estimate\n{said}\n");
+        let name = ladder.about().name;
+        let of = |which| ladder.signature(which).unwrap().map(|(kernel, _)| kernel);
+        // Some ladders have a kernel for each of several cases.
+        let mut kernels = Vec::new();
+        for (case, ..) in ladder.cases() {
+            let Some(kernel) = of(Which::Case(Some(case), None)) else { continue };
+            if kernels.contains(&kernel) {
+                continue;
+            }
+            kernels.push(kernel);
+            let own = std::fs::read_to_string(files.join(format!("{name}-{case}.cu")));
+            let text = match EXERCISES.iter().find(|(other, _)| *other == name) {
+                Some((_, exercise)) => {
+                    String::from_utf8(ok(&["exercise", exercise], folder.path()).stdout).unwrap()
+                }
+                None => own.or_else(|_| std::fs::read_to_string(files.join(format!("{name}.cu")))).unwrap(),
+            };
+            let own = Own::new("plain.cu", &text, [256, 1, 1], &headers).unwrap();
+            let trials = (0..ladder.trials()).map(Which::Trial).filter(|trial| of(*trial) == Some(kernel));
+            for trial in trials {
+                let mut session = ladder.open_with(trial, &device, 1, own).unwrap();
+                let index = session.variants().len() - 1;
+                let error = session.verify(index, &Config::default());
+                let tolerance = session.variants()[index].tolerance;
+                if !error.as_ref().is_ok_and(|error| *error <= tolerance) {
+                    wrong += &format!("{name}, {kernel} on {}: {error:?}\n", session.problem());
+                }
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_case_chooses_the_kernel_and_ladders_say_why_they_take_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let quick = ["--device", "cpu", "--fast", "--rounds", "1", "--budget", "0.01"];
+    let text = include_str!("../own/vector-cg-update.cu");
+    std::fs::write(f.join("mine.cu"), text).unwrap();
+    let line = ["try", "vector", "mine.cu", "--case", "cg-update", "--size", "1000"];
+    let said = String::from_utf8(ok(&[&line[..], &quick].concat(), f).stdout).unwrap();
+    assert!(said.contains("mine.cu: results are right"), "{said}");
+    // The first case has another kernel.
+    refused(&[&line[..3], &quick].concat(), f, &["an array (x, y, sum)", "found p"]);
+    refused(&["try", "random", "--case", "poisson-4"], f, &["a case of random", "uniform-f32, bits"]);
+    for name in ["transfers", "nufft-type1", "nufft-type2", "h264", "rpes"] {
+        refused(&["try", name], f, &[&format!("{name} takes no kernel of your own: ")]);
+    }
+    // What came out, in words.
+    std::fs::write(f.join("pi.cu"), ok(&["exercise", "pi"], f).stdout).unwrap();
+    let said = String::from_utf8(ok(&[&["try", "pi", "pi.cu"][..], &quick].concat(), f).stdout).unwrap();
+    assert!(said.contains("pi is 3."), "{said}");
 }

@@ -238,7 +238,7 @@ fn problems<'a>(
     }
     check_case(ladder, args.case.as_deref())?;
     if args.own.is_some() {
-        return plan(emulate::which(ladder, args.case.as_deref(), size)?);
+        return plan(own::small(ladder, args.case.as_deref(), size)?);
     }
     let plans = emulate::plan(ladder, args.case.as_deref(), size, &args.variant)?;
     Ok(plans.into_iter().filter(|emulation| !emulation.names.is_empty()).collect())
@@ -311,6 +311,7 @@ impl Counter {
                 break;
             }
             context.console.step(variant);
+            own::tell_step();
             let mut counted = Counted {
                 name: variant.to_owned(),
                 config: config.to_string(),
