@@ -3,11 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use rayspin_scan::mri::{AcquisitionHead, Label, ScanHeader, TrajectoryKind, in_time, varying};
+use ndarray::Axis;
+use rayspin_core::Image;
+use rayspin_core::slices::Stack;
+use rayspin_scan::mri::{Label, in_time, varying};
 use serde::Serialize;
 
-use crate::ismrmrd::Sequence;
-use crate::{Error, Format, Result, Values, expect_ending};
+use crate::atomic::{together, write_atomically};
+use crate::{
+    Error, Format, Protocol, Result, SeriesShape, SeriesWriter, Values, WriteOptions, expect_ending,
+};
 
 /// Entities that follow `echo` in a BIDS name.
 const AFTER_ECHO: [&str; 9] = ["flip", "inv", "mt", "part", "proc", "hemi", "space", "split", "recording"];
@@ -130,6 +135,73 @@ fn enter(entities: &mut Vec<String>, entity: String, after: &[&str]) {
     }
 }
 
+/// Writes an image under names of BIDS: the files that [`files`] names, and the sidecar of each. `step_s` is
+/// the time from volume to volume, where it is known. Returns what the files leave out, one sentence each.
+///
+/// Errors: as [`files`]; an image of other than these volumes; a file that cannot be written.
+///
+/// ```
+/// use ndarray::{ArrayD, IxDyn};
+/// use rayspin_core::{C32, Geometry, Image};
+/// use rayspin_io::{Protocol, Values, bids};
+/// use rayspin_scan::mri::Label;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let image = Image::new(ArrayD::from_elem(IxDyn(&[2, 1, 4, 5]), C32::i()), Geometry::default())?;
+/// let echoes = [0, 1].map(|contrast| Label { contrast, ..Label::default() });
+/// let path = folder.path().join("sub-01_MEGRE.nii.gz");
+/// bids::write_image(path, &image, &echoes, &[Values::Phase], &Protocol::default(), None)?;
+/// assert!(folder.path().join("sub-01_echo-2_part-phase_MEGRE.json").is_file());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_image(
+    path: impl AsRef<Path>,
+    image: &Image,
+    volumes: &[Label],
+    parts: &[Values],
+    protocol: &Protocol,
+    step_s: Option<f64>,
+) -> Result<Vec<String>> {
+    let path = path.as_ref();
+    if image.repetitions() != volumes.len() {
+        let (expected, found) = (format!("{} volumes", volumes.len()), image.repetitions());
+        return Err(Error::field(path, "image", expected, found));
+    }
+    let stacks = image.stacks();
+    let [_, ny, nx] = image.shape_zyx();
+    let files = files(path, volumes, stacks.len(), parts)?;
+    let mut notes: Vec<String> = Sidecar::untold(volumes).into_iter().collect();
+    together(|| {
+        for file in &files {
+            let first: usize = stacks[..file.stack].iter().map(|stack| stack.slices).sum();
+            let Stack { slices, geometry } = stacks[file.stack];
+            let labels: Vec<Label> = file.volumes.iter().map(|&number| volumes[number]).collect();
+            let options = WriteOptions {
+                values: Some(file.values),
+                repetition_time_s: step_s.filter(|_| in_time(&labels)),
+                volumes: labels,
+                ..WriteOptions::default()
+            };
+            let shape = SeriesShape { frames: file.volumes.len(), volume: [slices, ny, nx], geometry };
+            let mut writer = SeriesWriter::create(&file.path, &shape, &options)?;
+            for &number in &file.volumes {
+                let data = image.data().view();
+                let volume = if data.ndim() > 3 { data.index_axis_move(Axis(0), number) } else { data };
+                writer.push(volume.slice_axis(Axis(0), (first..first + slices).into()))?;
+            }
+            // A file of BIDS has one part of the numbers, and the names tell which.
+            drop(writer.finish()?);
+            Sidecar::of(file, protocol, volumes, step_s).write(file)?;
+        }
+        Ok::<_, Error>(())
+    })?;
+    if files.len() > 1 || files.iter().any(|file| file.path != path) {
+        let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
+        notes.push(format!("the image is in {}", names.join(", ")));
+    }
+    Ok(notes)
+}
+
 /// What a sidecar tells of an image's sequence; times in s, angles in degrees.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -147,6 +219,18 @@ pub struct Sidecar {
     /// Static field in T.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub magnetic_field_strength: Option<f64>,
+    /// `2D` or `3D`.
+    #[serde(rename = "MRAcquisitionType", skip_serializing_if = "Option::is_none")]
+    pub mr_acquisition_type: Option<&'static str>,
+    /// The kind of the sequence in the words of DICOM, as GR.
+    #[serde(skip_serializing_if = "Words::is_empty")]
+    pub scanning_sequence: Words,
+    /// Its variants, likewise.
+    #[serde(skip_serializing_if = "Words::is_empty")]
+    pub sequence_variant: Words,
+    /// Its options, likewise.
+    #[serde(skip_serializing_if = "Words::is_empty")]
+    pub scan_options: Words,
     /// Echo time of the file's contrast.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub echo_time: Option<f64>,
@@ -174,17 +258,30 @@ pub struct Sidecar {
     pub units: Option<&'static str>,
 }
 
+/// Words of DICOM: one stands alone, several are a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words(pub Vec<String>);
+
+impl Words {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Words {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match &self.0[..] {
+            [one] => one.serialize(serializer),
+            words => words.serialize(serializer),
+        }
+    }
+}
+
 impl Sidecar {
-    /// What a header and the heads of the readouts tell of a file; `step_s` is the time from one of its
-    /// volumes to the next, where it is known.
-    pub fn of(
-        file: &BidsFile,
-        header: &ScanHeader,
-        heads: &[AcquisitionHead],
-        volumes: &[Label],
-        step_s: Option<f64>,
-    ) -> Self {
-        let sequence = Sequence::of(header);
+    /// What a scan tells of a file; `step_s` is the time from one of its volumes to the next, where it is
+    /// known.
+    pub fn of(file: &BidsFile, protocol: &Protocol, volumes: &[Label], step_s: Option<f64>) -> Self {
+        let sequence = &protocol.sequence;
         let seconds = |ms: &f64| ms * 1e-3;
         let only = |list: &[f64]| if list.len() == 1 { list.first().copied() } else { None };
         let tr = only(&sequence.repetition_times_ms).map(|ms| ms * 1e-3);
@@ -192,20 +289,23 @@ impl Sidecar {
             file.volumes.iter().filter_map(|&number| volumes.get(number).copied()).collect();
         let step_s = step_s.filter(|_| in_time(&own));
         let encoding = volumes.first().map_or(0, |label| label.encoding);
-        let kind = header.encodings.get(encoding).map(|encoding| encoding.trajectory);
-        let along_trajectory = heads.iter().any(|head| head.flags.is_image() && head.trajectory);
-        let falls = lines_fall(heads, encoding);
-        let (direction, axis) = match kind {
-            Some(TrajectoryKind::Epi) => (falls.map(|falls| if falls { "j-" } else { "j" }), None),
-            Some(TrajectoryKind::Cartesian) if !along_trajectory => (None, Some("j")),
-            _ => (None, None),
+        let known = encoding < protocol.encodings.len();
+        let encoding = protocol.encoding(encoding);
+        let (direction, axis) = match (encoding.echo_planar, encoding.lines) {
+            (true, _) => (encoding.falls.map(|falls| if falls { "j-" } else { "j" }), None),
+            (false, true) => (None, Some("j")),
+            (false, false) => (None, None),
         };
         Self {
             conversion_software: "Rayspin".to_owned(),
             conversion_software_version: env!("CARGO_PKG_VERSION").to_owned(),
-            manufacturer: header.vendor.clone(),
-            manufacturers_model_name: header.model.clone(),
-            magnetic_field_strength: header.field_strength_t,
+            manufacturer: protocol.vendor.clone(),
+            manufacturers_model_name: protocol.model.clone(),
+            magnetic_field_strength: protocol.field_strength_t,
+            mr_acquisition_type: known.then_some(if encoding.is_3d { "3D" } else { "2D" }),
+            scanning_sequence: Words(protocol.stated.scanning_sequence.clone()),
+            sequence_variant: Words(protocol.stated.sequence_variant.clone()),
+            scan_options: Words(protocol.stated.scan_options.clone()),
             echo_time: sequence.echo_times_ms.get(usize::from(file.contrast)).map(seconds),
             repetition_time: step_s.or(tr),
             repetition_time_excitation: tr.filter(|_| step_s.is_some()),
@@ -215,6 +315,13 @@ impl Sidecar {
             phase_encoding_axis: axis,
             units: (file.values == Values::Phase).then_some("rad"),
         }
+    }
+
+    /// Writes it beside the file of its image. Errors: a file that cannot be written.
+    pub fn write(&self, file: &BidsFile) -> Result<()> {
+        let path = file.sidecar();
+        let text = serde_json::to_string_pretty(self).map_err(|e| Error::write(&path, e.into()))? + "\n";
+        write_atomically(&path, |place| std::fs::write(place, text).map_err(|e| Error::write(&path, e)))
     }
 
     /// Counters of an image's volumes that its files do not tell apart, for a note; none where repetitions or
@@ -228,15 +335,6 @@ impl Sidecar {
             format!("BIDS has no entity for {text}: these volumes follow each other in the fourth axis, the last one fastest")
         })
     }
-}
-
-/// Whether the lines of an image's first slice fall from readout to readout; none where there are not two.
-fn lines_fall(heads: &[AcquisitionHead], encoding: usize) -> Option<bool> {
-    let mut image = heads.iter().filter(|head| head.flags.is_image() && head.encoding == encoding);
-    let first = image.next()?;
-    let label = first.label();
-    let next = image.find(|head| head.label() == label && head.counters.step_1 != first.counters.step_1)?;
-    Some(next.counters.step_1 < first.counters.step_1)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::folder::Folder;
 use crate::identity::Identity;
 use crate::projections::Projections;
 use crate::scan_reader::ScanReader;
-use crate::{AnyImage, Held, NumberType, Result, Slices, Values, WriteOptions};
+use crate::{AnyImage, Held, Modality, NumberType, Result, Slices, Values, WriteOptions};
 
 /// What a file's header says under a label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -163,6 +163,8 @@ pub(crate) struct ImageRead {
     pub(crate) layout: Layout,
     /// True if the file states Hounsfield units.
     pub(crate) hounsfield: bool,
+    /// What made it, where the file states it.
+    pub(crate) modality: Option<Modality>,
     pub(crate) stored: NumberType,
     /// The time between repetitions in s, where the file states it.
     pub(crate) repetition_time_s: Option<f64>,
@@ -172,7 +174,15 @@ pub(crate) struct ImageRead {
 impl ImageRead {
     pub(crate) fn new(image: impl Into<AnyImage>, stored: impl Into<NumberType>, notes: Vec<String>) -> Self {
         let (image, stored) = (image.into(), stored.into());
-        Self { image, layout: Layout::default(), hounsfield: false, stored, repetition_time_s: None, notes }
+        Self {
+            image,
+            layout: Layout::default(),
+            hounsfield: false,
+            modality: None,
+            stored,
+            repetition_time_s: None,
+            notes,
+        }
     }
 }
 
@@ -186,6 +196,8 @@ pub struct ImageWriter {
     pub scaled: bool,
     /// Whether the slices of a volume may come one after another.
     pub by_slices: bool,
+    /// Whether it states where an image comes from ([`WriteOptions::origin`]).
+    pub states_origin: bool,
     /// Where it writes a folder and no file: fails for an existing folder that may not be replaced.
     pub(crate) replaces: Option<fn(&Path) -> Result<()>>,
     /// Starts a file.
@@ -320,6 +332,11 @@ impl Format {
     /// Whether it writes a folder of files where other formats write a file.
     pub fn writes_folders(&self) -> bool {
         self.images.as_ref().is_some_and(|images| images.replaces.is_some())
+    }
+
+    /// Whether it states where an image comes from: the modality, the scan, the patient.
+    pub fn states_origin(&self) -> bool {
+        self.images.as_ref().is_some_and(|images| images.states_origin)
     }
 
     /// Whether it stores integers of this type, by the name that NumPy has for it.

@@ -8,8 +8,8 @@ use crate::cfl::Layout;
 use crate::detect::Found;
 use crate::format::{ImageRead, Property, any_of};
 use crate::{
-    AnyImage, Error, Format, Input, NumberType, Pixel, Result, SeriesWriter, Slices, Values, WriteOptions,
-    endings, stack_paths,
+    AnyImage, Error, Format, Input, Modality, NumberType, Pixel, Result, SeriesWriter, Slices, Values,
+    WriteOptions, endings, stack_paths,
 };
 
 /// The note on images of formats that hold none.
@@ -31,6 +31,8 @@ pub struct ImageFile<I = Image> {
     pub layout: Layout,
     /// True if the file states Hounsfield units. CT images of DICOM do.
     pub hounsfield: bool,
+    /// What made the image, where the file states it; [`Origin::modality`](crate::Origin::modality) takes it.
+    pub modality: Option<Modality>,
     /// How the file stores the numbers; [`WriteOptions::stored`] takes it to write integers as such.
     pub stored: NumberType,
     /// Time between repetitions in s, where the file states it; [`WriteOptions::repetition_time_s`] takes it.
@@ -48,8 +50,10 @@ impl<I> ImageFile<I> {
 
     /// The file with what `image` makes of its image.
     fn map<J>(self, image: impl FnOnce(I) -> J) -> ImageFile<J> {
-        let Self { image: own, format, layout, hounsfield, stored, repetition_time_s, notes } = self;
-        ImageFile { image: image(own), format, layout, hounsfield, stored, repetition_time_s, notes }
+        let Self { image: own, format, layout, hounsfield, modality, stored, repetition_time_s, notes } =
+            self;
+        let image = image(own);
+        ImageFile { image, format, layout, hounsfield, modality, stored, repetition_time_s, notes }
     }
 }
 
@@ -130,8 +134,8 @@ pub fn read_any_image(path: impl AsRef<Path>) -> Result<ImageFile<AnyImage>> {
         read.notes.insert(0, if is_sized { NO_PLACE } else { NO_GEOMETRY }.into());
     }
     read.notes.extend(read.image.not_finite_note());
-    let ImageRead { image, layout, hounsfield, stored, repetition_time_s, notes } = read;
-    Ok(ImageFile { image, format, layout, hounsfield, stored, repetition_time_s, notes })
+    let ImageRead { image, layout, hounsfield, modality, stored, repetition_time_s, notes } = read;
+    Ok(ImageFile { image, format, layout, hounsfield, modality, stored, repetition_time_s, notes })
 }
 
 /// Writes an image in the format that the name's ending stands for. Returns what the file leaves out, one

@@ -2,7 +2,7 @@ use rayspin_imaging::display::{Montage, Part, Window};
 use rayspin_scan::mri::{Label, varying};
 
 use crate::cfl::Layout;
-use crate::{NumberType, Values};
+use crate::{NumberType, Origin, Values};
 
 /// How [`write_image`](crate::write_image) writes.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,6 +25,8 @@ pub struct WriteOptions {
     /// The volumes of an MRI scan, as the labels of their slices 0, for formats that number contrasts,
     /// cardiac phases and sets. Without as many as the image has, volumes are repetitions.
     pub volumes: Vec<Label>,
+    /// Where the image comes from, for formats that state it.
+    pub origin: Origin,
     /// How the picture is made, for PNG; `values` of phases or real parts decide its part.
     pub png: PngOptions,
 }

@@ -291,6 +291,13 @@ pub(crate) struct Convert {
     /// PNG: grey values from LOW (black) to HIGH (white) [default: 0 to the 99.5th percentile]
     #[arg(long, alias = "window", value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) grey: Option<String>,
+    /// DICOM: take patient and study from this DICOM file
+    ///
+    /// By default no output names a patient. Taken are name, ID, birth date and sex, UID, date, time and ID
+    /// of the study, accession number, referring physician and frame of reference, and the modality of an
+    /// image that states none.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) dicom_template: Option<PathBuf>,
     /// Raw scans: keep the header's patient, study, place, date and time of day, and all user parameters
     /// [default: left out]
     #[arg(long)]

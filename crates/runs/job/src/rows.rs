@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, C64, Error, Ranges};
+use rayspin_io::{Format, endings};
 use rayspin_report::RunRecorder;
 use rayspin_run::{
     BadInput, Choice, Given, Kind as ParamKind, Need, Param, Remedy, Value, refuse_idle, remedy_of,
@@ -505,6 +506,16 @@ pub fn expect_fov(name: &str, fov: &[f64]) -> Result<()> {
 /// Numbers that were chosen, as they are typed: for the record.
 pub(crate) fn typed(ranges: &Option<Ranges>) -> serde_json::Value {
     ranges.as_ref().map(Ranges::to_string).into()
+}
+
+/// Whether one of the outputs states whose image it is.
+pub(crate) fn writes_origin(outputs: &[PathBuf]) -> bool {
+    outputs.iter().any(|path| Format::of_name(path).is_some_and(Format::states_origin))
+}
+
+/// What an option about it expects.
+pub(crate) fn origin_expected() -> String {
+    format!("an output that names a patient ({})", endings(Format::states_origin).join(", "))
 }
 
 /// A [`Choice`] of a few names.

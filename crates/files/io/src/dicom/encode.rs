@@ -1,18 +1,26 @@
 //! Elements as bytes, Explicit VR Little Endian.
 
+use std::collections::BTreeMap;
+
 use super::tag::{self, Tag};
 
-/// Elements in the making, in ascending order of their numbers.
-pub(super) struct Elements(Vec<u8>);
+/// Elements in the making, each encoded under its number.
+#[derive(Default)]
+pub(super) struct Elements(BTreeMap<u32, Vec<u8>>);
 
 impl Elements {
     pub(super) fn new() -> Self {
-        Self(Vec::new())
+        Self::default()
     }
 
     /// Text, padded to an even length: UIDs by zeros, others by blanks.
     pub(super) fn text(&mut self, tag: Tag, kind: &[u8; 2], text: &str) {
-        let mut bytes = text.as_bytes().to_vec();
+        self.raw_text(tag, kind, text.as_bytes());
+    }
+
+    /// Text in an encoding of its own, padded likewise.
+    pub(super) fn raw_text(&mut self, tag: Tag, kind: &[u8; 2], text: &[u8]) {
+        let mut bytes = text.to_vec();
         if bytes.len() % 2 == 1 {
             bytes.push(if kind == b"UI" { 0 } else { b' ' });
         }
@@ -29,22 +37,39 @@ impl Elements {
         self.put(tag, b"US", &number.to_le_bytes());
     }
 
-    pub(super) fn put(&mut self, tag: Tag, kind: &[u8; 2], bytes: &[u8]) {
-        let [group, element] = [(tag.number >> 16) as u16, tag.number as u16];
-        self.0.extend(group.to_le_bytes());
-        self.0.extend(element.to_le_bytes());
-        self.0.extend(kind);
-        if matches!(kind, b"OB" | b"OW") {
-            self.0.extend([0; 2]);
-            self.0.extend((bytes.len() as u32).to_le_bytes());
-        } else {
-            self.0.extend((bytes.len() as u16).to_le_bytes());
-        }
-        self.0.extend(bytes);
+    pub(super) fn double(&mut self, tag: Tag, number: f64) {
+        self.put(tag, b"FD", &number.to_le_bytes());
     }
 
+    /// Elements without a value.
+    pub(super) fn empty(&mut self, tags: &[(Tag, &[u8; 2])]) {
+        tags.iter().for_each(|(tag, kind)| self.text(*tag, kind, ""));
+    }
+
+    /// A sequence of one item.
+    pub(super) fn item(&mut self, tag: Tag, item: Self) {
+        let inner = item.into_bytes();
+        let head = [0xfe, 0xff, 0x00, 0xe0];
+        self.put(tag, b"SQ", &[&head[..], &(inner.len() as u32).to_le_bytes(), &inner].concat());
+    }
+
+    /// Sets an element, whether it is there or not.
+    pub(super) fn put(&mut self, tag: Tag, kind: &[u8; 2], bytes: &[u8]) {
+        let [group, element] = [(tag.number >> 16) as u16, tag.number as u16];
+        let mut own = [group.to_le_bytes(), element.to_le_bytes(), *kind].concat();
+        if matches!(kind, b"OB" | b"OW" | b"SQ") {
+            own.extend([0; 2]);
+            own.extend((bytes.len() as u32).to_le_bytes());
+        } else {
+            own.extend((bytes.len() as u16).to_le_bytes());
+        }
+        own.extend(bytes);
+        self.0.insert(tag.number, own);
+    }
+
+    /// The elements in ascending order of their numbers.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.0
+        self.0.into_values().collect::<Vec<_>>().concat()
     }
 }
 

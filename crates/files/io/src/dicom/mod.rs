@@ -12,12 +12,15 @@ mod frames;
 mod grid;
 mod index;
 mod jpeg2000;
+mod modules;
 mod mosaic;
 mod padding;
 mod pixels;
 mod plane;
+mod scale;
 mod series;
 mod tag;
+mod template;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -35,7 +38,7 @@ use rayspin_device::cpu::zeroed;
 use crate::error;
 use crate::folder::{self, Folder};
 use crate::format::{Detail, Folders, ImageRead, Rows};
-use crate::{Error, Held, Result};
+use crate::{Error, Held, Modality, Result};
 
 use grid::Grid;
 use plane::{Found, Plane};
@@ -43,6 +46,7 @@ use series::{Series, Stack};
 
 pub(crate) use dataset::MAGIC;
 pub(crate) use index::indexed;
+pub use template::DicomTemplate;
 pub(crate) use write::{create, expect_own_folder};
 
 /// Where an image is: a file, or a folder with its files.
@@ -157,7 +161,8 @@ fn image_of(source: DicomSource<'_>, name: Option<&str>) -> Result<ImageRead> {
     let geometry = stack.geometry(path, grid.shape, grid.step, grid.start)?;
     let image = Image::new(data.into_dyn(), geometry).map_err(|e| Error::core(path, e))?;
     let hounsfield = stack.planes.iter().all(|plane| plane.values.is_hounsfield(&plane.modality));
-    Ok(ImageRead { hounsfield, ..ImageRead::new(image, stack.stored(), notes) })
+    let modality = stack.planes.first().and_then(|plane| Modality::of_code(&plane.modality));
+    Ok(ImageRead { hounsfield, modality, ..ImageRead::new(image, stack.stored(), notes) })
 }
 
 /// The numbers of all slices, `[slice, y, x]`, with the padding filled.

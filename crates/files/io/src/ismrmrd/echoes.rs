@@ -1,8 +1,9 @@
 //! The times and angles of the sequence that a header states.
 
 use rayspin_scan::mri::ScanHeader;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::header_in::{HYDROGEN_HZ_PER_T, STRONGEST_T};
 use super::xml;
 
 /// The echo times in s, in the order of the header's `sequenceParameters/TE` (ms); none where it states none,
@@ -28,7 +29,7 @@ pub fn echo_times(header: &ScanHeader) -> Vec<f64> {
 }
 
 /// What a header states of the sequence. A list with a word that is no number counts as empty.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sequence {
     /// Repetition times, ms.
     pub repetition_times_ms: Vec<f64>,
@@ -71,5 +72,132 @@ impl Sequence {
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+/// What a header states of the kind of its sequence, in the words of DICOM (PS3.3 C.8.3.1). Those that have
+/// no element of their own in ISMRMRD are user parameters, as Rayspin writes them of a scanner's file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stated {
+    /// SE, IR, GR, EP or RM; several may hold.
+    pub scanning_sequence: Vec<String>,
+    /// SK, MTC, SS, TRSS, SP, MP, OSP or NONE; several may hold.
+    pub sequence_variant: Vec<String>,
+    /// Such as FS (fat saturation) or PFP (partial Fourier along phase); none where they are not stated.
+    pub scan_options: Vec<String>,
+    /// Lines of k-space that an excitation makes.
+    pub echo_train_length: Option<u32>,
+    /// Such as 1H.
+    pub nucleus: Option<String>,
+    /// Larmor frequency of hydrogen in Hz.
+    pub hydrogen_hz: Option<f64>,
+}
+
+/// The words of DICOM for sequences and their variants.
+const SEQUENCES: [&str; 5] = ["SE", "IR", "GR", "EP", "RM"];
+const VARIANTS: [&str; 8] = ["SK", "MTC", "SS", "TRSS", "SP", "MP", "OSP", "NONE"];
+/// Types of sequences as converters name them, and the words of DICOM.
+const TYPES: [(&str, &[&str], &[&str]); 5] = [
+    ("flash", &["GR"], &[]),
+    ("ssfp", &["GR"], &["SS"]),
+    ("epi", &["EP"], &[]),
+    ("turbospinecho", &["SE"], &["SK"]),
+    ("spinecho", &["SE"], &[]),
+];
+
+impl Stated {
+    /// The names of the user parameters that are text.
+    pub(crate) const TEXTS: [&str; 4] =
+        ["scanning_sequence", "sequence_variant", "scan_options", "imaged_nucleus"];
+    /// The name of the user parameter that is a number.
+    pub(crate) const TRAIN: &str = "etl";
+
+    /// Words of a text with backslashes between them, of which `known` are taken, or all codes.
+    pub(crate) fn words(text: &str, known: &[&str]) -> Vec<String> {
+        let is_code = |word: &str| {
+            let letters = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+            (1..=16).contains(&word.len()) && word.bytes().all(letters)
+        };
+        let fits = |word: &&str| if known.is_empty() { is_code(word) } else { known.contains(word) };
+        text.split('\\').map(str::trim).filter(fits).map(str::to_owned).collect()
+    }
+
+    /// The words of these texts: the sequence, its variant and its options.
+    pub(crate) fn of_texts([sequence, variant, options]: [Option<&str>; 3]) -> Self {
+        let words = |text: Option<&str>, known: &[&str]| Self::words(text.unwrap_or_default(), known);
+        Self {
+            scanning_sequence: words(sequence, &SEQUENCES),
+            sequence_variant: words(variant, &VARIANTS),
+            scan_options: words(options, &[]),
+            ..Self::default()
+        }
+    }
+
+    /// What a header states.
+    pub fn of(header: &ScanHeader) -> Self {
+        let Some(root) = header.xml.as_deref().and_then(|xml| xml::parse(xml).ok()) else {
+            return Self::default();
+        };
+        let user = |kind: &str, name: &str| {
+            let list = root.child("userParameters")?.all(kind);
+            let mut own = list.filter(|entry| entry.text_at(&["name"]) == Some(name));
+            own.next()?.text_at(&["value"]).map(str::to_owned)
+        };
+        let [sequence, variant, options, nucleus] = Self::TEXTS.map(|name| user("userParameterString", name));
+        let mut stated = Self::of_texts([sequence, variant, options].each_ref().map(Option::as_deref));
+        let own = root.text_at(&["sequenceParameters", "sequence_type"]).map(str::to_ascii_lowercase);
+        if let Some((_, sequences, variants)) = TYPES.iter().find(|(name, ..)| own.as_deref() == Some(*name))
+        {
+            let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+            if stated.scanning_sequence.is_empty() {
+                stated.scanning_sequence = owned(sequences);
+            }
+            if stated.sequence_variant.is_empty() {
+                stated.sequence_variant = owned(variants);
+            }
+        }
+        let train = user("userParameterLong", Self::TRAIN).and_then(|text| text.trim().parse().ok());
+        stated.echo_train_length = train.filter(|length| *length > 0);
+        stated.nucleus = nucleus.filter(|text| !Self::words(text, &[]).is_empty());
+        let hertz = root.text_at(&["experimentalConditions", "H1resonanceFrequency_Hz"]);
+        let hertz = hertz.and_then(|text| text.trim().parse::<f64>().ok());
+        stated.hydrogen_hz = hertz.filter(|hz| *hz > 0.0 && hz / HYDROGEN_HZ_PER_T <= STRONGEST_T);
+        stated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_sequence_is_read_in_the_words_of_dicom() {
+        let of = |inner: &str| {
+            let xml = Some(format!("<ismrmrdHeader>{inner}</ismrmrdHeader>"));
+            Stated::of(&ScanHeader { xml, ..ScanHeader::default() })
+        };
+        let user = |name: &str, value: &str| {
+            format!(
+                "<userParameters><userParameterString><name>{name}</name><value>{value}</value>\
+                 </userParameterString></userParameters>"
+            )
+        };
+        assert_eq!(of(&user("sequence_variant", "SP\\OSP\\Jane Doe")).sequence_variant, ["SP", "OSP"]);
+        assert_eq!(of(&user("scan_options", "PFP\\a b\\FS")).scan_options, ["PFP", "FS"]);
+        let typed = "<sequenceParameters><sequence_type>TurboSpinEcho</sequence_type></sequenceParameters>";
+        let spin = of(typed);
+        assert_eq!((spin.scanning_sequence, spin.sequence_variant), (vec!["SE".into()], vec!["SK".into()]));
+        let frequency = |hz: &str| {
+            of(&format!(
+                "<experimentalConditions><H1resonanceFrequency_Hz>{hz}</H1resonanceFrequency_Hz>\
+                 </experimentalConditions>"
+            ))
+            .hydrogen_hz
+        };
+        assert_eq!(
+            (frequency("123263001"), frequency("0"), frequency("1e15")),
+            (Some(123263001.0), None, None)
+        );
+        assert_eq!(of(""), Stated::default());
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, one_line};
 /// proton's).
 pub(super) const HYDROGEN_HZ_PER_T: f64 = 42_577_478.518;
 /// A field stronger than this is taken for an error in the header, tesla.
-const STRONGEST_T: f64 = 30.0;
+pub(super) const STRONGEST_T: f64 = 30.0;
 /// The user parameter with Siemens' number of the shape of a gradient, and the numbers.
 pub(crate) const REGRID_MODE: &str = "regridMode";
 pub(crate) const TRAPEZOID: f64 = 2.0;

@@ -33,7 +33,14 @@ const HARMLESS: [&str; 20] = [
 ];
 
 /// User parameters that are text and that Rayspin reads, by name.
-const READ_STRINGS: [&str; 2] = ["trajectory_units", "protocol_name"];
+const READ_STRINGS: [&str; 6] = [
+    "trajectory_units",
+    "protocol_name",
+    "scanning_sequence",
+    "sequence_variant",
+    "scan_options",
+    "imaged_nucleus",
+];
 
 /// User parameters with numbers for a reconstruction, by the names that converters write: echo
 /// planar and spiral trajectories, the gradient system, the lines of a reference. Only known names are kept,

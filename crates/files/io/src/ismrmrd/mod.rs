@@ -27,7 +27,7 @@ mod xml;
 mod xml_string;
 
 pub use crate::scan_reader::Contents;
-pub use echoes::{Sequence, echo_times};
+pub use echoes::{Sequence, Stated, echo_times};
 pub(crate) use header_out::{Xml, ramps_of};
 pub use identity::{Identity, identity_of};
 pub use images::{ImageOptions, write_images};

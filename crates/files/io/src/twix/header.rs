@@ -8,7 +8,7 @@ use rayspin_scan::mri::{EncodedSpace, Flags, RampShape, Ramps};
 
 use super::block::Block;
 use super::text::Texts;
-use crate::ismrmrd::{Xml, ramps_of};
+use crate::ismrmrd::{Stated, Xml, ramps_of};
 
 /// Where parameters that the protocol lacks are looked for, in this order.
 const MEASUREMENT: [&str; 4] = ["Meas", "Dicom", "Config", "Protocol"];
@@ -70,6 +70,7 @@ pub(super) fn xml(texts: &Texts, blocks: &[Block], notes: &mut Vec<String>) -> S
     system(&mut out, texts, &measured);
     encoding(&mut out, texts, &measured, notes);
     sequence(&mut out, texts);
+    kind_of_sequence(&mut out, texts);
     out.close("ismrmrdHeader");
     out.text
 }
@@ -328,6 +329,38 @@ fn sequence(out: &mut Xml, texts: &Texts) {
     let spacing = spacing.or_else(|| texts.numbers(&MEASUREMENT, "lEchoSpacing").first().copied());
     leaf(out, "echo_spacing", spacing.filter(|time| *time > 0.0).map(milliseconds));
     out.close("sequenceParameters");
+}
+
+/// The words of DICOM for the sequence, which ISMRMRD has as parameters of users.
+fn kind_of_sequence(out: &mut Xml, texts: &Texts) {
+    let word = |name: &str| texts.word(&["Dicom", "Meas", "Protocol"], name);
+    let stated = ["tScanningSequence", "tSequenceVariant", "tScanOptions"].map(word);
+    let Stated { scanning_sequence, sequence_variant, scan_options, .. } =
+        Stated::of_texts(stated.each_ref().map(Option::as_deref));
+    let nucleus = texts.protocol("sTXSPEC.asNucleusInfo[0].tNucleus").unwrap_or_default();
+    let nucleus = Stated::words(nucleus.trim_matches('"'), &[]);
+    let count = |number: Option<f64>| number.filter(|count| (1.0..=65536.0).contains(count));
+    let train = texts.numbers(&["Dicom", "Meas"], "EchoTrainLength").first().copied();
+    let turbo = texts.number("sFastImaging.lTurboFactor").filter(|factor| *factor > 1.0);
+    let train = count(train).or_else(|| count(turbo));
+    let texts = [scanning_sequence, sequence_variant, scan_options, nucleus].map(|words| words.join("\\"));
+    if train.is_none() && texts.iter().all(String::is_empty) {
+        return;
+    }
+    let parameter = |out: &mut Xml, kind: &str, name: &str, value: &str| {
+        out.open(kind);
+        out.leaf("name", name);
+        out.leaf("value", value);
+        out.close(kind);
+    };
+    out.open("userParameters");
+    if let Some(train) = train {
+        parameter(out, "userParameterLong", Stated::TRAIN, &format!("{train:.0}"));
+    }
+    for (name, text) in Stated::TEXTS.iter().zip(texts).filter(|(_, text)| !text.is_empty()) {
+        parameter(out, "userParameterString", name, &text);
+    }
+    out.close("userParameters");
 }
 
 /// Dwell times of each contrast in µs, and of noise.

@@ -203,6 +203,12 @@ pub(crate) struct ReconCt {
     /// Volume, in the format of its name, or - (stdout); repeat for several
     #[arg(long = "output", short, value_name = "IMAGE", required_unless_present = "dry_run", value_hint = ValueHint::FilePath)]
     pub(crate) outputs: Vec<PathBuf>,
+    /// DICOM: take patient and study from this DICOM file [default: no output names a patient]
+    ///
+    /// Patient name, ID, birth date and sex, UID, date, time and ID of the study, accession number, referring
+    /// physician and frame of reference.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) dicom_template: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunOptions,
     #[command(flatten)]

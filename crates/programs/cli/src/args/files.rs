@@ -123,6 +123,7 @@ impl Command {
             Self::Recon(Recon::Mri(args)) => files
                 .read([&mut args.scan])
                 .read(&mut args.run.reference)
+                .read(&mut args.dicom_template)
                 .read(args.method.files())
                 .write(IMAGES, &mut args.outputs, "npy")
                 .write("--save-maps", &mut args.save_maps, "npy")
@@ -132,6 +133,7 @@ impl Command {
             Self::Recon(Recon::Ct(args)) => files
                 .read_views(&mut args.scan)
                 .read(&mut args.run.reference)
+                .read(&mut args.dicom_template)
                 .read(args.method.files().chain(args.corrections.files()))
                 .write(IMAGES, &mut args.outputs, "npy")
                 .of_options(&mut args.options)
@@ -152,6 +154,7 @@ impl Command {
                 let scan = args.to.as_os_str() == "-" && scan();
                 files
                     .read([&mut args.from])
+                    .read(&mut args.dicom_template)
                     .read([&mut args.raw.traj, &mut args.raw.noise].into_iter().flatten())
                     .write("TO", [&mut args.to], if scan { "h5" } else { "npy" })
             }

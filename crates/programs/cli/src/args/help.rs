@@ -29,7 +29,7 @@ fn of_rows<T: Table>() -> Vec<Placed> {
 const RECON: Page = Page {
     path: &["recon", "mri"],
     groups: &[
-        ("", &["outputs", "method", "complex", "phase", "bids", "dry_run"]),
+        ("", &["outputs", "method", "complex", "phase", "bids", "dicom_template", "dry_run"]),
         (METHOD, &["lambda", "iterations", "tolerance", "regulariser", "anatomy", "anatomy_edge", "combine"]),
         ("Scan", &[]),
         (rayspin::mri::corrections::GROUP, &[]),
@@ -55,6 +55,7 @@ const RECON: Page = Page {
         "no_record",
         "keep_identity",
         "bids",
+        "dicom_template",
         "gpu_memory",
     ],
     rows: || of_rows::<Mri>(),
@@ -135,7 +136,7 @@ const SIMULATE: Page = Page {
 const RECON_CT: Page = Page {
     path: &["recon", "ct"],
     groups: &[
-        ("", &["outputs", "method", "correct", "dry_run"]),
+        ("", &["outputs", "method", "correct", "dicom_template", "dry_run"]),
         ("Volume", &[]),
         (METHOD, &[]),
         ("Scan", &[]),
@@ -143,6 +144,7 @@ const RECON_CT: Page = Page {
         (RUN, &[]),
     ],
     rare: &[
+        "dicom_template",
         "cutoff",
         "accuracy",
         "outlier_threshold",

@@ -75,6 +75,12 @@ pub(crate) struct ReconMri {
     /// those of NIfTI images.
     #[arg(long, conflicts_with = "complex")]
     pub(crate) bids: bool,
+    /// DICOM: take patient and study from this DICOM file [default: no output names a patient]
+    ///
+    /// Patient name, ID, birth date and sex, UID, date, time and ID of the study, accession number, referring
+    /// physician and frame of reference.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) dicom_template: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) run: RunOptions,
     #[command(flatten)]

@@ -50,6 +50,16 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
     let chosen = scans.into_iter().zip(outputs).skip(shard.0).step_by(shard.1);
     let mut items: Vec<Item> =
         chosen.map(|(scan, outputs)| item(context, scan, outputs, &args.options)).collect::<Result<_>>()?;
+    if let [first, _, ..] = &items[..]
+        && let Some(template) = &first.args.dicom_template
+    {
+        let message = format!(
+            "--dicom-template: expected one scan, found {} with the patient of {}",
+            items.len(),
+            template.display()
+        );
+        return Err(BadInput::new(message).hint("`rayspin recon mri` takes a template for each scan").into());
+    }
     let mut batch_files = RunFiles::default();
     for item in &items {
         batch_files.inputs.extend(item.files.inputs.iter().cloned());

@@ -18,6 +18,8 @@ enum Requirement {
     Scan,
     /// An image, with numbers to choose from.
     Numbers,
+    /// A file that states whose image it is.
+    Origin,
 }
 
 /// The options of `rayspin convert`.
@@ -30,6 +32,7 @@ const TABLE: &[Row<Requirement>] = &[
     ("repetition", &[Requirement::Numbers]),
     ("montage", &[Requirement::Picture]),
     ("grey", &[Requirement::Picture]),
+    ("dicom_template", &[Requirement::Origin]),
     ("keep_identity", &[Requirement::Scan]),
     ("raw", &[]),
     ("traj", &[]),
@@ -59,6 +62,7 @@ impl Need for Requirement {
             Self::Picture => run.to.is_some_and(Format::is_picture),
             Self::Scan => run.raw && !run.made,
             Self::Numbers => !run.raw && !run.made,
+            Self::Origin => run.to.is_some_and(Format::states_origin),
         })
     }
 
@@ -66,6 +70,10 @@ impl Need for Requirement {
         match self {
             Self::Picture => format!("a {} to write", io::endings(Format::is_picture).join(", ")),
             Self::Numbers => "an image".into(),
+            Self::Origin => {
+                let endings = io::endings(Format::states_origin).join(", ");
+                format!("an output that names a patient ({endings})")
+            }
             Self::Scan => format!("a raw scan ({}) to read", io::endings(Format::reads_scans).join(", ")),
         }
     }
@@ -73,7 +81,9 @@ impl Need for Requirement {
     fn found(&self, run: &Conversion) -> String {
         match self {
             _ if run.made => "--raw".into(),
-            Self::Picture => run.to.map_or_else(|| "another".into(), |format| format.to_string()),
+            Self::Picture | Self::Origin => {
+                run.to.map_or_else(|| "another".into(), |format| format.to_string())
+            }
             Self::Scan => "an image".into(),
             Self::Numbers => "a raw scan".into(),
         }
@@ -94,12 +104,20 @@ pub(crate) fn run(context: &Context, args: &Convert) -> Result<()> {
     if raw {
         return convert_scan(args, &monitor);
     }
+    let template = files::dicom_template(args.dicom_template.as_deref())?;
     let file = io::read_any_image(&args.from)?;
     let hounsfield = file.states_hounsfield();
-    let io::ImageFile { image, layout, stored, repetition_time_s, mut notes, .. } = file;
+    let io::ImageFile { image, layout, modality, stored, repetition_time_s, mut notes, .. } = file;
+    let origin = io::Origin { modality, template, ..io::Origin::default() };
     let stored = Some(stored);
-    let options =
-        io::WriteOptions { layout, stored, hounsfield, repetition_time_s, ..io::WriteOptions::default() };
+    let options = io::WriteOptions {
+        layout,
+        stored,
+        hounsfield,
+        repetition_time_s,
+        origin,
+        ..io::WriteOptions::default()
+    };
     let complex_first = to.is_some_and(Format::writes_complex_first);
     notes.extend(match image {
         AnyImage::Real(image) => write(image, args, options)?,

@@ -270,6 +270,11 @@ pub(crate) fn write_image<T: io::Pixel>(
     Ok(io::write_image(path, image, &options)?)
 }
 
+/// The DICOM file whose patient and study images take over. Errors: a file that cannot be one.
+pub(crate) fn dicom_template(path: Option<&Path>) -> Result<Option<Arc<io::DicomTemplate>>> {
+    Ok(path.map(io::DicomTemplate::read).transpose()?.map(Arc::new))
+}
+
 /// A recorder for this process on this device.
 pub(crate) fn recorder(context: &Context) -> RunRecorder {
     let (threads, line) = (context.threads(), context.given.line().iter().cloned());

@@ -177,8 +177,10 @@ pub(crate) fn run(context: &Context, args: &Mri, paths: RunFiles) -> Result<()> 
     let identity = io::ismrmrd::Identity::LeaveOut;
     monitor.stage("write", 0, || io::write_scan(&args.output, &simulation.scan, identity))?;
     let mut written = vec![args.output.clone()];
+    let origin = io::Origin { modality: Some(io::Modality::Mr), ..io::Origin::default() };
+    let of_mri = io::WriteOptions { origin, ..io::WriteOptions::default() };
     if let Some(truth) = &args.truth {
-        for note in files::write_image(truth, &simulation.truth, None, Default::default())? {
+        for note in files::write_image(truth, &simulation.truth, None, of_mri.clone())? {
             monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
         written.extend(files::written(truth));
@@ -189,11 +191,7 @@ pub(crate) fn run(context: &Context, args: &Mri, paths: RunFiles) -> Result<()> 
     }
     if let (Some(path), Some(field)) = (&args.save_field_map, &simulation.field) {
         // A complex file keeps the field as real parts, of either sign.
-        io::write_image(
-            path,
-            field,
-            &io::WriteOptions { values: Some(io::Values::Real), ..Default::default() },
-        )?;
+        io::write_image(path, field, &io::WriteOptions { values: Some(io::Values::Real), ..of_mri })?;
         written.extend(files::written(path));
     }
     for file in &written {

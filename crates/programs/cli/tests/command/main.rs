@@ -10,6 +10,7 @@ mod bruker;
 mod certify;
 mod choices;
 mod ct;
+mod dicom;
 #[path = "../../../../../tests/documents.rs"]
 mod documents;
 mod documents_run;

@@ -21,7 +21,7 @@ fn factor(set: u16, repetition: u16, contrast: u16) -> f32 {
 }
 
 /// Two slices of two sets, three repetitions and three contrasts, whose readouts come in this order of loops.
-fn several(folder: &Path) -> Scan {
+pub(crate) fn several(folder: &Path) -> Scan {
     simulated(folder, "--matrix 20,16,2 --coils 2 --snr 40");
     let one = ismrmrd::read(folder.join("scan.h5")).unwrap();
     let mut acquisitions = Vec::new();
@@ -46,7 +46,7 @@ fn several(folder: &Path) -> Scan {
     scan
 }
 
-fn write(folder: &Path, name: &str, scan: &Scan) {
+pub(crate) fn write(folder: &Path, name: &str, scan: &Scan) {
     ismrmrd::write(folder.join(name), scan, Identity::Keep).unwrap();
 }
 
@@ -226,6 +226,7 @@ fn names_of_bids_tell_echoes_parts_and_directions() {
         assert_eq!((&told["RepetitionTime"], &told["FlipAngle"]), (&0.25.into(), &40.0.into()));
         assert_eq!(told["RepetitionTimeExcitation"], 2.0);
         assert_eq!(told["PhaseEncodingAxis"], "j");
+        assert_eq!((&told["MRAcquisitionType"], told.get("ScanningSequence")), (&"2D".into(), None));
         assert_eq!(told.get("Units").is_some(), part == "phase");
     }
     // The record has a name of its own and tells of all files.

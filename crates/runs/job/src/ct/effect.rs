@@ -4,6 +4,7 @@ use rayspin_run::Need;
 
 use super::read::Kind;
 use super::request::{Input, Request};
+use crate::rows::{origin_expected, writes_origin};
 
 /// What is known of a run.
 pub struct RunFacts<'a> {
@@ -25,6 +26,8 @@ pub enum Requirement {
     Whole,
     /// Views that arrive one after another.
     Stream,
+    /// A file that states whose image it is.
+    Origin,
     /// A scan in a file: one in memory has its own fields.
     File,
 }
@@ -41,6 +44,7 @@ impl Need for Requirement {
             Self::NoAngles => run.angles.map(|angles| !angles),
             Self::Whole => Some(!run.kind.is_stream()),
             Self::Stream => Some(run.kind.is_stream()),
+            Self::Origin => Some(writes_origin(&run.request.outputs)),
             Self::File => Some(matches!(run.request.input, Input::File(_))),
         }
     }
@@ -51,6 +55,7 @@ impl Need for Requirement {
             Self::NoAngles => "a scan that does not state its angles".into(),
             Self::Whole => "a scan that is read as a whole".into(),
             Self::Stream => "views that arrive (`--stream`, or - as the scan)".into(),
+            Self::Origin => origin_expected(),
             Self::File => "a scan in a file".into(),
         }
     }
@@ -61,6 +66,7 @@ impl Need for Requirement {
             Self::NoAngles => "one that does".into(),
             Self::Whole => "views that arrive".into(),
             Self::Stream => "a scan that is read as a whole".into(),
+            Self::Origin => "others".into(),
             Self::File => "one in memory".into(),
         }
     }

@@ -18,6 +18,7 @@ const OPTIONS: &[Row] = &[
     Row::program("scan", &[]),
     Row::program("outputs", &[]),
     Row::program("dry_run", &[]),
+    Row::program("dicom_template", &[Requirement::Origin]),
     Row::new(
         VOLUME,
         "matrix",

@@ -6,6 +6,7 @@ use rayspin_run::{Need, Value};
 
 use super::methods;
 use super::request::{Input, Request};
+use crate::rows::{origin_expected, writes_origin};
 
 /// What is known of a reconstruction: the request and where its scan lies at once, the method and the scan
 /// later.
@@ -128,6 +129,8 @@ pub enum Requirement {
     Phase,
     /// A file that holds numbers, and not a picture alone.
     Numbers,
+    /// A file that states whose image it is.
+    Origin,
     /// Maps or an eigenvalue that an image could take from another.
     Shared,
     /// An ISMRMRD scan.
@@ -184,6 +187,7 @@ impl Need for Requirement {
                 let picture = |path| Format::of_name(path).is_some_and(Format::is_picture);
                 Some(run.request.outputs.is_empty() || !run.request.outputs.iter().all(picture))
             }
+            Self::Origin => Some(writes_origin(&run.request.outputs)),
             Self::Shared => Some(run.estimates_maps()? || run.shares_eigenvalue()?),
             Self::Header => Some(run.known.header),
             Self::Numbered => Some(run.known.numbered),
@@ -217,6 +221,7 @@ impl Need for Requirement {
                 let holds = |format: &Format| format.writes_images() && !format.is_picture();
                 format!("an output that holds numbers ({})", io::endings(holds).join(", "))
             }
+            Self::Origin => origin_expected(),
             Self::Phase => {
                 format!("an image with a phase ({all_coils}, `--combine maps` or `--combine none`)")
             }
@@ -257,6 +262,7 @@ impl Need for Requirement {
                 _ => method(),
             },
             Self::Numbers => "pictures only".into(),
+            Self::Origin => "others".into(),
             Self::Phase => "a root of a sum of squares over coils".into(),
             Self::Readouts if run.known.format.is_none() => "the samples of one image (in memory)".into(),
             Self::Readouts => format!("a grid of k-space ({})", run.place()),

@@ -1,7 +1,9 @@
 //! What a run will take, and how it is cut to fit.
 
+use std::sync::Arc;
+
 use rayspin_device::{Device, cuda};
-use rayspin_io::SeriesWriter;
+use rayspin_io::{Protocol, SeriesWriter};
 use rayspin_mri::recon::plan::{self as core, Known};
 use rayspin_mri::recon::{Extent, ReconOptions};
 use rayspin_run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, plan_within};
@@ -156,6 +158,11 @@ impl Planned<'_> {
             Source::Stream(stream) => Some(stream.shape(&self.session.options)),
             _ => None,
         }
+    }
+
+    /// What the scan tells of the acquisition of its images, where it has a header.
+    pub fn protocol(&self) -> Option<Arc<Protocol>> {
+        self.shape.protocol.clone()
     }
 
     /// How it is cut, in words.

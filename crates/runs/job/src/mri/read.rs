@@ -6,8 +6,7 @@ use std::sync::Arc;
 use rayspin_core::Monitor;
 use rayspin_device::cpu;
 use rayspin_io::pulseq::Sequence;
-use rayspin_io::{self as io, ScanReader, open_scan};
-use rayspin_io::{Averages, SeriesSource};
+use rayspin_io::{self as io, Averages, Protocol, ScanReader, SeriesSource, open_scan};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::methods::{Method, SampleKind};
 use rayspin_mri::recon::plan as core;
@@ -95,6 +94,8 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
     let labels = selection.labels(&index, &mut notes)?;
     let several = labels.iter().any(|label| label.volume() != labels[0].volume());
     let noise = Some(measure(scan));
+    let places: Vec<AcquisitionHead> = scan.acquisitions.iter().map(AcquisitionHead::from).collect();
+    let protocol = Some(Arc::new(Protocol::of(&scan.header, &places)));
     if several || selection.window.is_some() {
         let series = index.series(&labels, selection.window.as_ref(), frames.readouts.as_ref())?;
         let [fullest, another] = series.fullest_and_another();
@@ -108,11 +109,13 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
         let frame = Some(Box::new(frame));
         let read = frame.as_deref().map_or(0, core::assembling);
         let heads = Shape::heads_of(index.heads(), &scan.header, labels[0]);
+        let (frames, assembled) = (images, true);
         let shape =
-            Shape { frame, frames: images, assembled: true, read, coils, noise, heads, ..Shape::default() };
+            Shape { frame, frames, assembled, read, coils, noise, heads, protocol, ..Shape::default() };
         let volumes = volumes_of(&series.labels());
         let source = Source::Series { scan: scan.clone(), volumes, slices, another };
-        return Ok((source, shape.with_corrections(&frames.corrections, bytes_of(scan, labels[0]))));
+        let corrections = &request.frames.corrections;
+        return Ok((source, shape.with_corrections(corrections, bytes_of(scan, labels[0]))));
     }
     let slices = index.places().slices(labels[0].encoding);
     let fullest = index.fullest(&labels).unwrap_or_default();
@@ -137,6 +140,7 @@ fn of_scan(scan: &Arc<Scan>, request: &Request) -> rayspin_core::Result<(Source,
         coils,
         noise,
         heads,
+        protocol,
         uneven,
         ..Shape::default()
     };
@@ -161,6 +165,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
         Err(reader) => reader,
     };
     let contents = reader.contents();
+    let protocol = Some(Arc::new(Protocol::of(reader.header(), &reader.heads())));
     let of_file = |error| input.error(error);
     let mut notes = Vec::new();
     let labels = selection.choose(contents.images.keys().copied(), &mut notes).map_err(of_file)?;
@@ -208,6 +213,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
             coils,
             noise,
             heads,
+            protocol,
             taken,
             uneven,
             maps: None,
@@ -245,6 +251,7 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
         coils,
         noise,
         heads,
+        protocol,
         taken,
         uneven,
         maps: None,

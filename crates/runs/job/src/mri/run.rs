@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ndarray::ArrayD;
 use rayspin_core::{C32, Image, Monitor};
 use rayspin_device::{Backend, BackendKind, Device};
+use rayspin_io::Protocol;
 use rayspin_io::cfl::Layout;
 use rayspin_io::kernel_cache::KernelCache;
 use rayspin_mri::methods;
@@ -59,6 +60,8 @@ pub struct Finished<'a> {
     pub times: Option<StreamTimes>,
     /// Where the axes of images and maps go in a BART array.
     pub layout: Layout,
+    /// What the scan tells of the acquisition, where it has a header.
+    pub protocol: Option<Arc<Protocol>>,
     /// The part of the scan that the images show, where its images are numbered.
     pub taken: Option<Taken>,
 }
@@ -75,6 +78,7 @@ impl<'a> Planned<'a> {
         self.ready()?;
         let layout = layout_of(self.source.layout(), &self.session.options);
         let taken = self.shape.taken.take();
+        let protocol = self.shape.protocol.take();
         let Self { mut session, source, mut shape, .. } = self;
         let made = shape.take_made();
         drop(shape);
@@ -141,6 +145,7 @@ impl<'a> Planned<'a> {
             searched,
             times,
             layout,
+            protocol,
             taken,
         })
     }

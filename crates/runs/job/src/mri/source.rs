@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayspin_device::Device;
 use rayspin_io::cfl::Layout;
-use rayspin_io::{ArrayFrame, ArraySeries};
+use rayspin_io::{ArrayFrame, ArraySeries, Protocol};
 use rayspin_mri::corrections::{Corrections, Noise, ReadoutHeads};
 use rayspin_mri::prepare::coils_kept;
 use rayspin_mri::recon::ReconOptions;
@@ -94,6 +94,8 @@ pub(super) struct Shape {
     pub(super) noise: Option<Noise>,
     /// What the heads of the scan's readouts say, and the encoding of its images.
     pub(super) heads: Option<(ReadoutHeads, Encoding)>,
+    /// What the scan tells of the acquisition, where it has a header.
+    pub(super) protocol: Option<Arc<Protocol>>,
     /// The part of the scan that is reconstructed, where its images are numbered.
     pub(super) taken: Option<Taken>,
     /// What images have that hold far fewer lines than the fullest one.

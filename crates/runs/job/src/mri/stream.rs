@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use rayspin_core::Monitor;
 use rayspin_device::Device;
 use rayspin_io::SeriesSource;
 use rayspin_io::cfl::{Layout, dim};
-use rayspin_io::{ArraySource, ArrayWindows, ScanReader, SeriesWriter};
+use rayspin_io::{ArraySource, ArrayWindows, Protocol, ScanReader, SeriesWriter};
 use rayspin_mri::corrections::measure;
 use rayspin_mri::recon::plan::{Known, Streaming, assembling, of_stream};
 use rayspin_mri::recon::{Frames, ReconOptions, StreamEnd, StreamItem, Volume, reconstruct_stream};
@@ -62,6 +63,7 @@ pub(super) fn open(
     if present.is_empty() {
         return Ok(Err(reader));
     }
+    let protocol = Arc::new(Protocol::of(reader.header(), &places));
     let mut notes = Vec::new();
     let labels = selection.choose(present.iter().copied(), &mut notes).map_err(of_file)?;
     let slice_places = reader.slice_places();
@@ -86,6 +88,7 @@ pub(super) fn open(
     let heads = Shape::heads_of(source.heads(), source.reader().header(), labels[0]);
     let mut shape = Shape::of_stream((frame, assumed), beside.saturating_sub(kept), kept, count, noise);
     (shape.heads, shape.taken, shape.uneven) = (heads, taken, uneven);
+    shape.protocol = Some(protocol);
     let (slices, windows) = (slice_places.slices(labels[0].encoding), window.is_some());
     Ok(Ok((Stream { source: Box::new(source), slices, notes, maps: None, windows }, shape)))
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use rayspin::core::{Image, Monitor};
 use rayspin::ct::corrections::ActsOn;
 use rayspin::io::png::PngOptions;
-use rayspin::io::{self, Format, SeriesShape, SeriesWriter, Values, WriteOptions};
+use rayspin::io::{self, Format, Modality, Origin, SeriesShape, SeriesWriter, Values, WriteOptions};
 use rayspin::job::ct::{Finished, Input, Request};
 use rayspin_shell::effect::Given;
 use rayspin_shell::{Context, interrupt, stdout};
@@ -19,6 +19,8 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
     let preview = args.options.file("preview");
     preview.map_or(Ok(()), |preview| files::check_output(preview, Format::is_picture))?;
+    let template = files::dicom_template(args.dicom_template.as_deref())?;
+    let origin = Origin { template, ..Origin::measured(Modality::Ct) };
     let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
     let begun = request(args, &context.given)?.begin(
         files::compute_target(context),
@@ -37,7 +39,8 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     if is_cut {
         let grid = planned.options().grid;
         let shape = SeriesShape { frames: 1, volume: grid.shape_zyx(), geometry: grid.geometry() };
-        let values = WriteOptions { values: Some(Values::Real), ..WriteOptions::default() };
+        let values =
+            WriteOptions { values: Some(Values::Real), origin: origin.clone(), ..WriteOptions::default() };
         for output in &args.outputs {
             writers.push(SeriesWriter::create(output, &shape, &values)?);
         }
@@ -57,7 +60,7 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     }
     let mut compared = Ok(());
     if !is_cut {
-        let image = write(args, &mut finished)?;
+        let image = write(args, &mut finished, origin)?;
         if let Some(reference) = &reference {
             compared = compare(context, args, &mut finished, &image, &reference.image);
         }
@@ -88,7 +91,7 @@ fn request(args: &ReconCt, given: &Given) -> Result<Request> {
 }
 
 /// Writes the volume; returns it as an image.
-fn write(args: &ReconCt, finished: &mut Finished<'_>) -> Result<Image<f32>> {
+fn write(args: &ReconCt, finished: &mut Finished<'_>, origin: Origin) -> Result<Image<f32>> {
     finished.told.recorder.stage("write");
     let volume = std::mem::take(&mut finished.made.volume);
     let image = Image::new(volume.into_dyn(), finished.options.grid.geometry())?;
@@ -97,6 +100,7 @@ fn write(args: &ReconCt, finished: &mut Finished<'_>) -> Result<Image<f32>> {
         png: PngOptions::preview(image.shape_zyx()[0], 1),
         values: signed.then_some(Values::Real),
         hounsfield: Some(signed),
+        origin,
         ..WriteOptions::default()
     };
     for output in &args.outputs {

@@ -9,7 +9,7 @@ use rayspin::ct::simulate::{Beam, DetectorOptions, Motion, Spectrum, beam_lines,
 use rayspin::device::Cpu;
 use rayspin::device::cpu::expect_memory;
 use rayspin::imaging::phantom::Contrast;
-use rayspin::io::{Format, data_exchange};
+use rayspin::io::{self, Format, data_exchange};
 use rayspin_shell::effect::{Given, Need, Row, refuse_idle};
 use rayspin_shell::{BadInput, Context, stdout};
 
@@ -160,7 +160,9 @@ pub(crate) fn run(context: &Context, args: &SimulateCt, paths: RunFiles) -> Resu
     let mut written = vec![args.output.clone()];
     if let Some(truth) = &args.truth {
         let image = setup.truth(cpu, &monitor)?;
-        for note in files::write_image(truth, &image, None, Default::default())? {
+        let origin = io::Origin { modality: Some(io::Modality::Ct), ..io::Origin::default() };
+        let of_ct = io::WriteOptions { origin, ..io::WriteOptions::default() };
+        for note in files::write_image(truth, &image, None, of_ct)? {
             monitor.note(&format!("{}: {note}", stdout::name(truth)));
         }
         written.extend(files::written(truth));

@@ -148,14 +148,16 @@ fn steps(args: &Arguments) -> Result<Vec<Arc<dyn filter::Filter>>> {
 
 /// An image of real numbers: magnitudes of complex ones. Errors: a file without an image.
 fn read(path: &Path, monitor: &Monitor<'_>) -> Result<(Image<f32>, io::WriteOptions)> {
-    let io::ImageFile { image, notes, layout, stored, repetition_time_s, .. } = io::read_any_image(path)?;
+    let io::ImageFile { image, notes, layout, modality, stored, repetition_time_s, .. } =
+        io::read_any_image(path)?;
     notes.iter().for_each(|note| monitor.note(note));
     let (image, magnitudes) = image.into_real();
     if magnitudes {
         monitor.note("magnitudes of complex numbers are filtered");
     }
+    let origin = io::Origin { modality, ..io::Origin::default() };
     let stored = Some(stored);
-    Ok((image, io::WriteOptions { layout, stored, repetition_time_s, ..io::WriteOptions::default() }))
+    Ok((image, io::WriteOptions { layout, stored, repetition_time_s, origin, ..io::WriteOptions::default() }))
 }
 
 /// Integers that are whole numbers still are written as such.

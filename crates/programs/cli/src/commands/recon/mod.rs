@@ -3,9 +3,11 @@
 mod output;
 mod stream;
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
-use rayspin::io::{self, Format, ImageFile};
+use rayspin::io::{self, DicomTemplate, Format, ImageFile, Modality, Origin};
 use rayspin::job::mri::{Finished, Input, Request, Understood};
 use rayspin::mri::scan::Label;
 use rayspin_shell::effect::Given;
@@ -25,6 +27,7 @@ pub(crate) struct Ready<'a> {
     context: &'a Context,
     args: &'a ReconMri,
     files: RunFiles,
+    template: Option<Arc<DicomTemplate>>,
     hashing: Option<Hashing>,
     understood: Understood<'a>,
 }
@@ -35,6 +38,8 @@ pub(crate) struct Made<'a> {
     args: &'a ReconMri,
     files: RunFiles,
     finished: Finished<'a>,
+    /// Where the images come from.
+    origin: Origin,
     /// All images of a stream, where they are compared with the reference.
     collected: Option<Image>,
     reference: Option<ImageFile>,
@@ -64,6 +69,7 @@ impl<'a> Ready<'a> {
             stream::image_parts(args, &[Label::default()], 1)?;
         }
         args.save_maps.iter().try_for_each(|maps| files::check_output(maps, Format::writes_arrays))?;
+        let template = files::dicom_template(args.dicom_template.as_deref())?;
         let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
         let begun = request(args, &context.given)?.begin(
             files::compute_target(context),
@@ -72,12 +78,12 @@ impl<'a> Ready<'a> {
         )?;
         let hashing = (!args.run.dry_run).then(|| files.hashing());
         let understood = begun.read()?;
-        Ok(Self { context, args, files, hashing, understood })
+        Ok(Self { context, args, files, template, hashing, understood })
     }
 
     /// Makes the images; none where the plan alone is wanted.
     pub(crate) fn reconstruct(self) -> Result<Option<Made<'a>>> {
-        let Self { context, args, files, hashing, understood } = self;
+        let Self { context, args, files, template, hashing, understood } = self;
         if let Some(text) = understood.summary() {
             context.console.note(&format!("understood as {text}"));
         }
@@ -94,11 +100,12 @@ impl<'a> Ready<'a> {
         }
         let reference = args.run.reference.as_deref().map(io::read_image).transpose()?;
         planned.ready()?;
+        let origin = Origin { protocol: planned.protocol(), template, ..Origin::measured(Modality::Mr) };
         let fail = || args.scan.display().to_string();
         let (mut finished, collected) = match planned.stream() {
             None => (planned.run::<anyhow::Error>(&mut |_| Ok(()))?, None),
             Some(shape) => {
-                let mut outputs = stream::Files::new(args, &files, shape);
+                let mut outputs = stream::Files::new(args, &files, shape, origin.clone());
                 let ended = interrupt::stoppable(|| planned.run(&mut |volume| outputs.push(&volume)));
                 let mut finished = match ended {
                     Ok(finished) => finished,
@@ -124,7 +131,7 @@ impl<'a> Ready<'a> {
                 rayspin::job::mri::name_of(one, certificates)
             }))?;
         }
-        Ok(Some(Made { context, args, files, finished, collected, reference }))
+        Ok(Some(Made { context, args, files, finished, origin, collected, reference }))
     }
 }
 

@@ -51,10 +51,10 @@ impl Made<'_> {
 
     /// Writes an image of one volume under names of BIDS.
     fn write_parts(&mut self, image: &Image) -> Result<()> {
-        let Self { args, files, finished, .. } = self;
+        let Self { args, files, finished, origin, .. } = self;
         let shape =
             StreamShape { frames: 1, step_s: None, layout: finished.layout, labels: finished.labels.clone() };
-        let mut outputs = stream::Files::new(args, files, shape);
+        let mut outputs = stream::Files::new(args, files, shape, origin.clone());
         outputs.push(&Volume { index: 0, data: image.data().to_owned(), stacks: image.stacks() })?;
         outputs.finish(finished).map(drop)
     }
@@ -71,7 +71,8 @@ impl Made<'_> {
             return Ok(Vec::new());
         }
         let volumes = if coil_images { Vec::new() } else { self.finished.labels.clone() };
-        let options = io::WriteOptions { layout, volumes, ..io::WriteOptions::default() };
+        let origin = self.origin.clone();
+        let options = io::WriteOptions { layout, volumes, origin, ..io::WriteOptions::default() };
         let mut notes = files::write_image(output, image, self.args.numbers.values(), options)?;
         if coil_images && !format.is_some_and(io::Format::is_picture) {
             notes.push("coils lie along the axis of repetitions".to_owned());

@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use anyhow::Result;
 use ndarray::{ArrayD, Axis, IxDyn};
 use rayspin::core::slices::Stack;
-use rayspin::core::{C32, Image, Monitor};
+use rayspin::core::{C32, Image};
 use rayspin::io::bids::{self, BidsFile, Sidecar};
 use rayspin::io::png::PngOptions;
-use rayspin::io::{self, SeriesShape, SeriesWriter, Values, WriteOptions, stack_paths};
+use rayspin::io::{Origin, Protocol, SeriesShape, SeriesWriter, Values, WriteOptions, stack_paths};
 use rayspin::job::mri::{Finished, StreamShape};
 use rayspin::mri::recon::{StreamTimes, Volume};
 use rayspin::mri::scan::{Label, in_time};
 use rayspin_shell::say;
 
 use crate::args::mri::ReconMri;
-use crate::commands::files::{RunFiles, together, write_text};
+use crate::commands::files::{RunFiles, together};
 
 /// `100 images, 12.3 a second`, and how much of it was done at the same time.
 pub(super) fn rate(images: usize, times: &StreamTimes) -> String {
@@ -91,6 +91,7 @@ pub(super) struct Files<'a> {
     args: &'a ReconMri,
     paths: &'a RunFiles,
     shape: StreamShape,
+    origin: Origin,
     writers: Vec<Writer>,
     /// All images, where they are compared with a reference.
     collected: Option<Image>,
@@ -105,8 +106,8 @@ struct Writer {
 
 impl<'a> Files<'a> {
     /// The outputs of images of this shape; none is begun.
-    pub(super) fn new(args: &'a ReconMri, paths: &'a RunFiles, shape: StreamShape) -> Self {
-        Self { args, paths, shape, writers: Vec::new(), collected: None }
+    pub(super) fn new(args: &'a ReconMri, paths: &'a RunFiles, shape: StreamShape, origin: Origin) -> Self {
+        Self { args, paths, shape, origin, writers: Vec::new(), collected: None }
     }
 
     fn begin(&mut self, volume: &Volume) -> Result<()> {
@@ -137,6 +138,7 @@ impl<'a> Files<'a> {
                 stored: None,
                 hounsfield: Some(false),
                 volumes: labels,
+                origin: self.origin.clone(),
             };
             let series = SeriesWriter::create(path, &shape, &options)?;
             self.writers.push(Writer { slices, series, bids });
@@ -174,7 +176,7 @@ impl<'a> Files<'a> {
     /// compared.
     pub(super) fn finish(self, finished: &mut Finished<'_>) -> Result<Option<Image>> {
         let begun = std::time::Instant::now();
-        let Self { args, shape, writers, collected, .. } = self;
+        let Self { shape, origin, writers, collected, .. } = self;
         together(|| {
             let mut named = Vec::new();
             for Writer { series, bids, .. } in writers {
@@ -183,7 +185,7 @@ impl<'a> Files<'a> {
                 left_out.into_iter().for_each(|note| finished.told.say(format!("{path}: {note}")));
                 named.extend(bids);
             }
-            write_sidecars(args, &shape, &named, finished)
+            write_sidecars(origin.protocol.as_deref(), &shape, &named, finished)
         })?;
         let closing = begun.elapsed().as_secs_f64();
         if let Some(times) = &mut finished.times {
@@ -212,7 +214,7 @@ impl<'a> Files<'a> {
 
 /// The `.json` of each file with a name of BIDS.
 fn write_sidecars(
-    args: &ReconMri,
+    protocol: Option<&Protocol>,
     shape: &StreamShape,
     files: &[BidsFile],
     finished: &mut Finished<'_>,
@@ -223,12 +225,9 @@ fn write_sidecars(
     if let Some(text) = Sidecar::untold(&shape.labels) {
         finished.told.say(text);
     }
-    let reader = io::open_scan(&args.scan, &Monitor::silent())?;
-    let heads = reader.heads();
+    let nothing = Protocol::default();
     for file in files {
-        let told = Sidecar::of(file, reader.header(), &heads, &shape.labels, shape.step_s);
-        let path = file.sidecar();
-        write_text(&path, &(serde_json::to_string_pretty(&told)? + "\n"))?;
+        Sidecar::of(file, protocol.unwrap_or(&nothing), &shape.labels, shape.step_s).write(file)?;
     }
     Ok(())
 }

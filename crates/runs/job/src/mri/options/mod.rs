@@ -28,6 +28,7 @@ const OF_PROGRAMS: &[Row] = &[
     Row::program("no_record", &[]),
     Row::program("keep_identity", HEADER),
     Row::program("bids", HEADER),
+    Row::program("dicom_template", &[Requirement::Origin]),
 ];
 
 static OPTIONS: LazyLock<Vec<Row>> = LazyLock::new(|| {
