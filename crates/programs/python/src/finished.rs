@@ -1,11 +1,16 @@
 //! Parts of plans and results that MRI and CT share.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use ndarray::ArrayD;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rayspin::core::Error;
+use rayspin::io::{DicomTemplate, Format, Origin, endings};
 use rayspin::run::{Certificate, Plan, Stage};
 
-use crate::error::raised;
+use crate::error::{of_file, raised};
 use crate::exchange::{Given, Item, on_host};
 use crate::words::Call;
 
@@ -64,6 +69,24 @@ pub(crate) fn certificates_of<K>(
         ));
     }
     certificates.iter().map(one).collect()
+}
+
+/// Where a saved image comes from. Errors: a `ValueError` for a template of a format that names no patient,
+/// or one that cannot be one; `OSError` for one that cannot be read.
+pub(crate) fn with_template(
+    call: Call,
+    path: &Path,
+    origin: Origin,
+    template: Option<PathBuf>,
+) -> PyResult<Origin> {
+    let Some(template) = template else { return Ok(origin) };
+    if !Format::of_name(path).is_some_and(Format::states_origin) {
+        let endings = endings(Format::states_origin).join(", ");
+        let expected = format!("a file that names a patient ({endings})");
+        return Err(raised(Error::value("dicom_template", expected, path.display())));
+    }
+    let template = DicomTemplate::read(template).map_err(|error| of_file(call, &error))?;
+    Ok(Origin { template: Some(Arc::new(template)), ..origin })
 }
 
 pub(crate) fn host_array<T: Item>(what: &'static str, array: &Bound<'_, PyAny>) -> PyResult<ArrayD<T>> {

@@ -9,11 +9,12 @@ use rayspin::core::slices::Stack;
 use rayspin::core::{C32, Error, Geometry, Image as CoreImage, format_shape};
 use rayspin::filter::{Filters, run, with};
 use rayspin::io::png::PngOptions;
-use rayspin::io::{AnyImage, ImageFile, Values, WriteOptions};
+use rayspin::io::{AnyImage, ImageFile, Modality, Origin, Values, WriteOptions};
 
 use crate::error::{of_file, raised};
 use crate::exchange::copied::{Numbers, exactly, several};
 use crate::exchange::{Dtype, to_numpy};
+use crate::finished::with_template;
 use crate::parameters::{named, table_of, values_of};
 use crate::processor::Processor;
 use crate::progress::Listener;
@@ -53,6 +54,8 @@ pub(crate) struct Image {
     /// What the reader assumed or repaired.
     #[pyo3(get)]
     notes: Vec<String>,
+    /// What made it, where its file states that.
+    modality: Option<Modality>,
     stacks: Vec<Stack>,
     shape: Vec<usize>,
     /// The file that it was read from.
@@ -93,6 +96,7 @@ impl Image {
             hounsfield: false,
             repetition_time_s: None,
             notes: Vec::new(),
+            modality: None,
             stacks,
             shape,
             source: None,
@@ -159,10 +163,16 @@ impl Image {
     /// Writes `data`, as it stands now, in the format of the file's name: .nii, .nii.gz, .npy, .h5, .cfl,
     /// .mha, .tif, .png and others. Signs and phases are kept where the format can.
     ///
+    /// dicom_template: a DICOM file whose patient and study a .dicom takes over, and its modality where the
+    ///     image has none; by default it names no patient.
+    ///
     /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds
-    /// images and for the file that the image was read from, OSError (FileNotFoundError, PermissionError) for
-    /// a file that cannot be written.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+    /// images, for the file that the image was read from and for a file that is no template, OSError
+    /// (FileNotFoundError, PermissionError) for a file that cannot be written.
+    #[pyo3(signature = (path, *, dicom_template=None))]
+    fn save(&self, py: Python<'_>, path: PathBuf, dicom_template: Option<PathBuf>) -> PyResult<Vec<String>> {
+        let origin = Origin { modality: self.modality, ..Origin::default() };
+        let origin = with_template(Call::Any, &path, origin, dicom_template)?;
         let image = any_image(self.data.bind(py), self.stacks.clone())?;
         let (slices, repetitions) = match &image {
             AnyImage::Real(image) => (image.shape_zyx()[0], image.repetitions()),
@@ -172,6 +182,7 @@ impl Image {
             png: PngOptions::preview(slices, repetitions),
             hounsfield: Some(self.hounsfield),
             repetition_time_s: self.repetition_time_s,
+            origin,
             ..WriteOptions::default()
         };
         let written = py.detached(|| {
@@ -211,12 +222,14 @@ impl Remade for Image {
         parts.set_item("hounsfield", own.hounsfield)?;
         parts.set_item("repetition_time_s", own.repetition_time_s)?;
         parts.set_item("notes", &own.notes)?;
+        parts.set_item("modality", own.modality.map(Modality::code))?;
         parts.set_item("source", own.source.as_ref().map(|file| file.as_os_str()))?;
         Ok(parts)
     }
 
     fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (data, shape) = parts.image("data", &[Dtype::F32, Dtype::C64])?;
+        let modality: Option<String> = parts.get("modality")?;
         let image = Self {
             data: data.unbind(),
             stacks: parts.stacks(&shape)?,
@@ -224,6 +237,7 @@ impl Remade for Image {
             hounsfield: parts.get("hounsfield")?,
             repetition_time_s: parts.get("repetition_time_s")?,
             notes: parts.get("notes")?,
+            modality: modality.and_then(|code| Modality::of_code(&code)),
             source: parts.get("source")?,
         };
         Ok(Bound::new(parts.python(), image)?.into_any())
@@ -240,10 +254,11 @@ impl Remade for Image {
 #[pyfunction]
 pub(crate) fn read_image(py: Python<'_>, path: PathBuf) -> PyResult<Image> {
     let read = py.detached(|| rayspin::io::read_any_image(&path))?;
-    let ImageFile { image, hounsfield, notes, repetition_time_s, .. } =
+    let ImageFile { image, hounsfield, modality, notes, repetition_time_s, .. } =
         read.map_err(|error| of_file(Call::Any, &error))?;
     let notes = notes.iter().map(|note| Call::Any.told(note)).collect();
-    Ok(Image { hounsfield, notes, repetition_time_s, source: Some(path), ..Image::of(py, image) })
+    let source = Some(path);
+    Ok(Image { hounsfield, modality, notes, repetition_time_s, source, ..Image::of(py, image) })
 }
 
 /// The filters of images and their parameters, which are keywords of `filter`. Returns a dictionary as
@@ -311,8 +326,12 @@ pub(crate) fn filter<'py>(
     match own {
         Some(own) => {
             let (hounsfield, time) = (own.get().hounsfield && keeps_unit, own.get().repetition_time_s);
-            let image =
-                Image { repetition_time_s: time, hounsfield, ..Image::of(py, AnyImage::Real(filtered)) };
+            let image = Image {
+                repetition_time_s: time,
+                hounsfield,
+                modality: own.get().modality,
+                ..Image::of(py, AnyImage::Real(filtered))
+            };
             Ok(Py::new(py, image)?.into_bound(py).into_any())
         }
         None => {

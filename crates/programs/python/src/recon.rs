@@ -1,6 +1,7 @@
 //! `rayspin.recon`: reconstruction in memory, with the methods and parameters of the command.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use ndarray::{ArrayD, Axis};
 use pyo3::prelude::*;
@@ -8,19 +9,19 @@ use pyo3::types::PyDict;
 use rayspin::core::slices::Stack;
 use rayspin::core::{C32, Error, Geometry, Image};
 use rayspin::device::cpu::expect_memory;
-use rayspin::io::WriteOptions;
 use rayspin::io::cfl::Layout;
+use rayspin::io::{Modality, Origin, Protocol, Values, WriteOptions, bids};
 use rayspin::job::ct::Ct;
 use rayspin::job::mri::{self as job, Input, Mri, Request};
 use rayspin::job::{ComputeTarget, Error as RunError};
 use rayspin::mri::recon::{LAMBDA, Searched, Volume};
-use rayspin::mri::scan::{Label, VOLUME_COUNTERS};
+use rayspin::mri::scan::{Label, VOLUME_COUNTERS, in_time};
 use rayspin::run::Given as Names;
 
 use crate::ct::CtScan;
 use crate::error::{described, of_file, of_run, raised, wrong_type};
 use crate::exchange::{Dtype, to_numpy};
-use crate::finished::{certificates_of, host_array, plan_of};
+use crate::finished::{certificates_of, host_array, plan_of, with_template};
 use crate::keywords::keyword;
 use crate::parameters::{asked, table_of, values_in};
 use crate::processor::Processor;
@@ -77,6 +78,15 @@ pub(crate) struct Reconstruction {
     of_coils: bool,
     /// The volumes, as the labels of their slices 0; none of coefficients and coil images.
     labels: Vec<Label>,
+    /// What the scan tells of the acquisition, where it has a header.
+    protocol: Option<Arc<Protocol>>,
+    /// The time from volume to volume in s, where it is known.
+    repetition_time_s: Option<f64>,
+}
+
+/// The parts of complex numbers that are files under names of BIDS.
+fn parts_of_bids(phase: bool) -> &'static [Values] {
+    if phase { &[Values::Magnitude, Values::Phase] } else { &[Values::Magnitude] }
 }
 
 /// The geometry of all slices of an image. Errors: several stacks of slices.
@@ -158,22 +168,59 @@ impl Reconstruction {
     /// that `rayspin convert` writes.
     ///
     /// Several `stacks` become a file each, image_1.nii.gz and so on. Arrays and TIFF hold all slices in one
-    /// file. Returns notes on what the format cannot hold, such as the phase. Raises ValueError for a name of
-    /// no format that holds images and for a file from which the scan was read, OSError (FileNotFoundError,
-    /// PermissionError) for a file that cannot be written.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+    /// file. Returns notes on what the format cannot hold, such as the phase.
+    ///
+    /// bids: NIfTI with names of BIDS: a file for each contrast, and a .json that tells the sequence.
+    /// phase: the phase in rad in place of complex numbers or magnitudes; with bids beside the magnitudes.
+    /// dicom_template: a DICOM file whose patient and study a .dicom takes over; by default it names none.
+    ///
+    /// Raises ValueError for a name of no format that holds images, for a file from which the scan was read
+    /// and for a file that is no template, OSError (FileNotFoundError, PermissionError) for a file that
+    /// cannot be written.
+    #[pyo3(signature = (path, *, bids=false, phase=false, dicom_template=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        bids: bool,
+        phase: bool,
+        dicom_template: Option<PathBuf>,
+    ) -> PyResult<Vec<String>> {
+        let origin = Origin { protocol: self.protocol.clone(), ..Origin::measured(Modality::Mr) };
+        let origin = with_template(Call::Recon, &path, origin, dicom_template)?;
+        if bids && self.labels.is_empty() {
+            return Err(raised(Error::value("bids", "images", "coil images or coefficients")));
+        }
         let image = Image::of_stacks(host_array::<C32>("image", self.image.bind(py))?, self.stacks.clone())
             .map_err(raised)?;
         let written = py.detached(|| -> Result<Vec<String>, rayspin::io::Error> {
-            let files = rayspin::io::stack_paths(&path, self.stacks.len())?;
+            let files = match bids {
+                true => {
+                    let files = bids::files(&path, &self.labels, self.stacks.len(), parts_of_bids(phase))?;
+                    files.into_iter().flat_map(|file| [file.sidecar(), file.path]).collect()
+                }
+                false => rayspin::io::stack_paths(&path, self.stacks.len())?,
+            };
             rayspin::io::expect_apart(&self.sources, &files.iter().collect::<Vec<_>>())?;
+            if bids {
+                let (nothing, step) = (Protocol::default(), self.repetition_time_s);
+                let protocol = self.protocol.as_deref().unwrap_or(&nothing);
+                return bids::write_image(&path, &image, &self.labels, parts_of_bids(phase), protocol, step);
+            }
             let format = rayspin::io::Format::of_name(&path);
-            if self.of_coils && format.is_some_and(rayspin::io::Format::writes_arrays) {
+            if self.of_coils && !phase && format.is_some_and(rayspin::io::Format::writes_arrays) {
                 rayspin::io::write_coil_array(&path, image.data().view(), self.layout)?;
                 return Ok(Vec::new());
             }
             let volumes = self.labels.clone();
-            let options = WriteOptions { layout: self.layout, volumes, ..WriteOptions::default() };
+            let options = WriteOptions {
+                layout: self.layout,
+                repetition_time_s: self.repetition_time_s.filter(|_| in_time(&volumes)),
+                volumes,
+                values: phase.then_some(Values::Phase),
+                origin,
+                ..WriteOptions::default()
+            };
             let mut notes = rayspin::io::write_image(&path, &image, &options)?;
             if self.of_coils && !format.is_some_and(rayspin::io::Format::is_picture) {
                 notes.push("coils lie along the axis of repetitions".to_owned());
@@ -217,11 +264,16 @@ impl Remade for Reconstruction {
         parts.set_item("of_coils", own.of_coils)?;
         let counters = |label: &Label| VOLUME_COUNTERS.map(|(_, counter)| counter(label));
         parts.set_item("volumes", own.labels.iter().map(counters).collect::<Vec<_>>())?;
+        let protocol = own.protocol.as_deref().map(serde_json::to_string).transpose();
+        parts.set_item("protocol", protocol.map_err(unreadable)?)?;
+        parts.set_item("repetition_time_s", own.repetition_time_s)?;
         Ok(parts)
     }
 
     fn of_parts<'py>(parts: &Parts<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (image, shape) = parts.image("image", &[Dtype::C64])?;
+        let protocol = parts.get::<Option<String>>("protocol")?;
+        let protocol = protocol.map(|text| serde_json::from_str::<Protocol>(&text));
         let reconstruction = Self {
             image: image.unbind(),
             maps: parts.get("maps")?,
@@ -239,9 +291,15 @@ impl Remade for Reconstruction {
             layout: layout_of(parts.get("layout")?)?,
             of_coils: parts.get("of_coils")?,
             labels: parts.get::<Vec<[u16; 4]>>("volumes")?.into_iter().map(label_of).collect(),
+            protocol: protocol.transpose().map_err(unreadable)?.map(Arc::new),
+            repetition_time_s: parts.get("repetition_time_s")?,
         };
         Ok(Bound::new(parts.python(), reconstruction)?.into_any())
     }
+}
+
+fn unreadable(error: serde_json::Error) -> PyErr {
+    raised(Error::value("protocol", "that of a scan", error))
 }
 
 /// The volume with these counters, in the order of [`VOLUME_COUNTERS`].
@@ -317,14 +375,15 @@ pub(crate) fn recon(
     let monitor = listener.monitor();
     let finished = listener.run(py, || {
         let planned = request.begin(place, monitor, recorder)?.read()?.choose()?.plan()?;
+        let step_s = planned.stream().and_then(|stream| stream.step_s);
         let mut collected =
             Collected { frames: planned.stream().map_or(1, |stream| stream.frames), image: None };
         let mut finished = planned.run::<RunError>(&mut |volume| Ok(collected.push(volume)?))?;
         finished.image = finished.image.or(collected.image);
         finished.record()?;
-        Ok::<_, RunError>(finished)
+        Ok::<_, RunError>((finished, step_s))
     });
-    let finished = finished?.map_err(|error| of_run(words, error))?;
+    let (finished, repetition_time_s) = finished?.map_err(|error| of_run(words, error))?;
     let used = values_in(py, &*finished.options.method)?;
     let name = finished.options.method.about().name;
     let mut notes: Vec<String> = finished.told.notes.iter().map(|note| words.told(note)).collect();
@@ -351,6 +410,8 @@ pub(crate) fn recon(
         sources,
         layout: finished.layout,
         of_coils,
+        protocol: finished.protocol,
+        repetition_time_s,
         labels: if of_coils || finished.options.basis.is_some() { Vec::new() } else { finished.labels },
     })
 }

@@ -18,7 +18,7 @@ PROGRAM = os.path.join(os.path.dirname(sys.executable), "rayspin")
 INSTEAD = {
     "output": "Reconstruction.save",
     "complex": "arrays are complex",
-    "phase": "numpy.angle",
+    "phase": "numpy.angle, Reconstruction.save(phase=True)",
     "save-maps": "Reconstruction.maps",
     "dry-run": "plan",
     "reference": "metrics.compare",
@@ -26,7 +26,8 @@ INSTEAD = {
     "record": "Reconstruction.record",
     "no-record": "Reconstruction.record",
     "keep-identity": "Scan.save(keep_identity=True)",
-    "bids": "names of files are the caller's: Reconstruction.volumes",
+    "bids": "Reconstruction.save(bids=True)",
+    "dicom-template": "Reconstruction.save(dicom_template=...)",
     "gpu-memory": "arrays of the caller share the GPU",
     "threads": "set_threads",
     "quiet": "progress=False",

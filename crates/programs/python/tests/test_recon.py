@@ -322,6 +322,48 @@ def test_contrasts_and_cardiac_phases_are_volumes(several, tmp_path):
     np.testing.assert_array_equal(some.image, found.image[[3, 5]])
 
 
+def test_images_are_saved_with_names_of_bids_and_as_dicom(folder, several, tmp_path):
+    found = rayspin.recon(several, "cg-sense", iterations=3, device="cpu")
+    found = pickle.loads(pickle.dumps(found))
+    notes = found.save(tmp_path / "sub-01_bold.nii.gz", bids=True, phase=True)
+    assert any("part-phase_bold.nii.gz" in note for note in notes), notes
+    phase = rayspin.read_image(tmp_path / "sub-01_part-phase_bold.nii.gz").data
+    np.testing.assert_allclose(phase, np.angle(found.image), atol=1e-5)
+    words = "recon mri several.h5 -m cg-sense --iterations 3 --device cpu -o sub-01_bold.nii.gz --bids --phase --no-record"
+    assert command(*words.split(), cwd=folder).returncode == 0
+    for part in ("mag", "phase"):
+        name = f"sub-01_part-{part}_bold"
+        assert (tmp_path / f"{name}.json").read_text() == (folder / f"{name}.json").read_text()
+        np.testing.assert_array_equal(*(rayspin.read_image(at / f"{name}.nii.gz").data for at in (tmp_path, folder)))
+    found.save(tmp_path / "phase.nii", phase=True)
+    assert rayspin.read_image(tmp_path / "phase.nii").data.min() < -1
+
+    # The command writes the same files.
+    command(*f"{words} -o all.dicom".replace("--bids", "").replace("-o sub-01_bold.nii.gz", "").split(), cwd=folder)
+    found.save(tmp_path / "all.dicom", phase=True)
+    names = sorted(file.name for file in (folder / "all.dicom").iterdir())
+    assert len(names) == 12
+    assert all((folder / "all.dicom" / name).read_bytes() == (tmp_path / "all.dicom" / name).read_bytes() for name in names)
+    one = rayspin.recon(several, "cartesian", device="cpu", repetitions=0)
+    template = tmp_path / "all.dicom" / names[0]
+    one.save(tmp_path / "one.dicom", dicom_template=template)
+    study = [rayspin.read_image(tmp_path / "one.dicom"), rayspin.read_image(template)]
+    assert study[0].data.shape == (3, 20, 24)
+    rayspin.Image(np.abs(one.image)).save(tmp_path / "bare.dicom", dicom_template=template)
+    uid = (tmp_path / "bare.dicom" / names[0]).read_bytes().split(b"\x20\x00\x0d\x00UI")[1][2:40]
+    assert uid in template.read_bytes() and b"1.2.840.10008.5.1.4.1.1.4\0" in (tmp_path / "bare.dicom" / names[0]).read_bytes()
+    for path, given, said in [
+        ("x.nii", {"dicom_template": template}, "dicom_template"),
+        ("x.dicom", {"dicom_template": folder / "several.h5"}, "a DICOM file"),
+        ("x.npy", {"bids": True}, "names of BIDS"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            found.save(tmp_path / path, **given)
+    with pytest.raises(FileNotFoundError):
+        found.save(tmp_path / "x.dicom", dicom_template=tmp_path / "none.dcm")
+    assert not list(tmp_path.glob("x.*"))
+
+
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [

@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use rayspin::core::{Error, Geometry, Image};
 use rayspin::ct::corrections::ActsOn;
 use rayspin::io::png::PngOptions;
-use rayspin::io::{Values, WriteOptions};
+use rayspin::io::{Modality, Origin, Values, WriteOptions};
 use rayspin::job::ct::{self as job, Ct, Input, Planned, Request};
 use rayspin::job::{ComputeTarget, Error as RunError};
 use rayspin::report::number;
@@ -16,7 +16,7 @@ use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
 use crate::error::{described, of_file, of_run, raised, wrong_type};
 use crate::exchange::{Dtype, to_numpy};
-use crate::finished::{certificates_of, host_array, plan_of};
+use crate::finished::{certificates_of, host_array, plan_of, with_template};
 use crate::parameters::{asked, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
@@ -82,16 +82,21 @@ impl CtReconstruction {
     /// Writes `volume`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any
     /// that `rayspin convert` writes.
     ///
+    /// dicom_template: a DICOM file whose patient and study a .dicom takes over; by default it names none.
+    ///
     /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds
-    /// images and for a file from which the scan was read, OSError (FileNotFoundError, PermissionError) for a
-    /// file that cannot be written.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
+    /// images, for a file from which the scan was read and for a file that is no template, OSError
+    /// (FileNotFoundError, PermissionError) for a file that cannot be written.
+    #[pyo3(signature = (path, *, dicom_template=None))]
+    fn save(&self, py: Python<'_>, path: PathBuf, dicom_template: Option<PathBuf>) -> PyResult<Vec<String>> {
+        let origin = with_template(Call::Ct, &path, Origin::measured(Modality::Ct), dicom_template)?;
         let volume =
             Image::new(host_array::<f32>("volume", self.volume.bind(py))?, self.placed).map_err(raised)?;
         let options = WriteOptions {
             png: PngOptions::preview(volume.shape_zyx()[0], 1),
             values: self.signed.then_some(Values::Real),
             hounsfield: self.signed.then_some(true),
+            origin,
             ..WriteOptions::default()
         };
         let written = py.detached(|| {
