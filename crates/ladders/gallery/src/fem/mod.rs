@@ -12,8 +12,8 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
-use rayspin_device::{Array, Backend, Device};
 use rayspin_device::cuda::Argument;
+use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::{
     About, Algorithm, Call, Case, Counts, PublishedApplication, Row, Signature, Unit, input, tuned,
 };

@@ -10,8 +10,8 @@ mod variants;
 use std::fmt;
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
-use rayspin_device::{Array, Backend, Device};
 use rayspin_device::cuda::Argument;
+use rayspin_device::{Array, Backend, Device};
 use rayspin_tune::{
     About, Algorithm, Call, Case, Counts, PublishedApplication, Row, Signature, Unit, input, tuned,
 };
