@@ -335,3 +335,40 @@ fn a_name_that_cannot_be_given_keeps_no_other_output_from_its_name() {
     run(false).unwrap();
     assert_eq!(said.get(), 1);
 }
+
+#[test]
+fn one_at_a_time_claims_an_output() {
+    use rayspin_io::atomic::Claim;
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a.npy", "b.npy"].map(|name| folder.path().join(name));
+    // Of many threads that ask at the same moment, one at a time has it.
+    let (inside, turns) = (std::sync::atomic::AtomicUsize::new(0), std::sync::atomic::AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while turns.load(Ordering::SeqCst) < 200 {
+                    let Some(claim) = Claim::on(&[&a, &b]).unwrap() else { continue };
+                    assert!(claim.is_certain());
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    turns.fetch_add(1, Ordering::SeqCst);
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert!(names(folder.path()).is_empty());
+    // Who gets one of two outputs keeps neither.
+    let held = Claim::on(&[&b]).unwrap().unwrap();
+    assert!(Claim::on(&[&a, &b]).unwrap().is_none() && Claim::on(&[&a]).unwrap().is_some());
+    drop(held);
+    // What a killed process has left keeps nobody out, and goes.
+    fs::write(folder.path().join(".a.npy.lock"), "").unwrap();
+    Claim::clear(&[&a, &b]);
+    assert!(names(folder.path()).is_empty());
+    // An interruption removes the file of a claim.
+    let held = Claim::on(&[&a]).unwrap();
+    assert_eq!((remove_in_flight(), names(folder.path()).len()), (1, 0));
+    drop(held);
+    assert!(Claim::on(&[folder.path().join("no/a.npy")]).is_err());
+}

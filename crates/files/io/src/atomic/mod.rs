@@ -3,8 +3,10 @@
 //! A file is written under a temporary name, flushed to disk, and renamed. One lock guards the
 //! names: a thread holds it while it makes, renames or removes a temporary file. [`hold`] takes the lock, so
 //! that an interrupted process can end between two such steps and never within one. Outputs that belong
-//! together get their names in one such step ([`together`]).
+//! together get their names in one such step ([`together`]). Of several processes that would write the same
+//! outputs, one at a time may ([`Claim`]).
 
+mod claim;
 mod name;
 mod pending;
 
@@ -16,6 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result, parent_folder};
 
+pub use claim::Claim;
 pub use name::{at_once, once_named, staged, together};
 pub(crate) use pending::{Pending, PendingFolder};
 
