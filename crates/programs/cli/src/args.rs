@@ -59,7 +59,7 @@ pub(crate) enum Command {
     /// Reconstruct images from raw scans
     #[command(subcommand)]
     Recon(Recon),
-    /// Reconstruct many MRI scans with one start of the GPU
+    /// Reconstruct many scans with one start of the GPU
     Batch(batch::Batch),
     /// Draw a volume: radiograph, surface, turntable, or a page to turn it in
     Render(Box<render::Render>),
@@ -87,6 +87,7 @@ impl Command {
     /// When it takes a GPU to compute on, or to describe.
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
+            Self::Batch(args) if !args.merge.is_empty() => Gpu::Never,
             Self::Demo(_) | Self::Info(_) | Self::Render(_) | Self::Batch(_) => Gpu::Now,
             Self::Recon(_) | Self::Rerun(_) => Gpu::Later,
             Self::Filter(_) => Gpu::Named,

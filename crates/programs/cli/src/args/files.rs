@@ -139,7 +139,7 @@ impl Command {
                 .of_options(&mut args.options)
                 .recorded(&mut args.run.record, !args.run.no_record && !args.run.dry_run),
             // Its scans and images are patterns, which it looks at itself.
-            Self::Batch(args) => files.file(&mut args.page),
+            Self::Batch(args) => files.read(&mut args.merge).file(&mut args.page).file(&mut args.summary),
             Self::Render(args) => {
                 files.read([&mut args.image]).read(&mut args.transfer).write(IMAGES, &mut args.outputs, "png")
             }

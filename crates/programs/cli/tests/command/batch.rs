@@ -89,19 +89,138 @@ fn scans_and_images_have_any_names() {
     assert_eq!(std::fs::read(f.join("-again/image.npy")).unwrap(), made(stems[0]));
 }
 
+fn json(file: &Path) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+}
+
+/// A summary without the times.
+fn timeless(file: &Path) -> serde_json::Value {
+    let mut summary = json(file);
+    assert!(summary["seconds"].take().as_f64().unwrap() > 0.0);
+    for row in summary["scans"].as_array_mut().unwrap() {
+        row["seconds"].take();
+    }
+    summary
+}
+
 #[test]
-fn jobs_share_a_list_of_scans() {
+fn jobs_share_a_list_of_scans_and_their_summaries_make_one() {
     let folder = with_scans();
     let f = folder.path();
     std::fs::remove_file(f.join("scans/c.h5")).unwrap();
-    for (shard, made) in
-        [("1/2", vec!["a.json", "a.npy", "d.json", "d.npy"]), ("2/2", vec!["b.json", "b.npy"])]
-    {
-        let out = format!("out{}", &shard[..1]);
-        let line = format!("scans -o {out}/{{stem}}.npy --device cpu --shard {shard} -- -m gridding");
-        assert_eq!(batch(f, &line).0, 0);
-        assert_eq!(names(&f.join(out)), made);
+    for name in ["e", "f", "g", "h"] {
+        std::fs::copy(f.join("scans/a.h5"), f.join(format!("scans/{name}.h5"))).unwrap();
     }
+    let all = ["a", "b", "d", "e", "f", "g", "h"];
+    let line = "--device cpu -o out/{stem}.npy";
+    let (code, text) = batch(f, &format!("scans {line} --summary whole.json -- -m gridding"));
+    assert_eq!(code, 0, "{text}");
+    let whole = timeless(&f.join("whole.json"));
+    assert_eq!(whole["list"]["scans"], 7);
+    std::fs::rename(f.join("out"), f.join("before")).unwrap();
+    for count in [1, 3, 7, 9] {
+        let _ = std::fs::remove_dir_all(f.join("out"));
+        let mut taken = Vec::new();
+        for number in (1..=count).rev() {
+            // The order of the names changes nothing.
+            let scans = if number % 2 == 0 { "scans/*.h5" } else { "scans/[e-h].h5 scans/[abd].h5" };
+            let part = format!("part-{count}-{number}.json");
+            let line =
+                format!("{scans} {line} --shard {number}/{count} --summary parts/{part} -- -m gridding");
+            let (code, text) = batch(f, &line);
+            assert_eq!(code, 0, "{text}");
+            let own = json(&f.join("parts").join(part))["scans"].as_array().unwrap().clone();
+            assert!((7 / count..=7usize.div_ceil(count)).contains(&own.len()), "{number}/{count}");
+            taken.extend(own.iter().map(|row| row["scan"].as_str().unwrap()[6..7].to_owned()));
+        }
+        taken.sort();
+        assert_eq!(taken, all, "{count} parts");
+        let (code, text) = batch(
+            f,
+            &format!("--merge parts/part-{count}-*.json --summary merged.json --page merged.html")
+                .replace('*', "1"),
+        );
+        assert_eq!(code, if count == 1 { 0 } else { 2 }, "{text}");
+        assert!(count == 1 || text.contains(&format!("2/{count}")), "{text}");
+        let parts: Vec<String> =
+            (1..=count).map(|number| format!("parts/part-{count}-{number}.json")).collect();
+        let (code, text) =
+            batch(f, &format!("--merge {} --summary merged.json --page merged.html", parts.join(" ")));
+        assert!(code == 0 && text.contains("7 scans in") && text.contains("7 reconstructed"), "{text}");
+        assert_eq!(timeless(&f.join("merged.json")), whole, "{count} parts");
+        let page = std::fs::read_to_string(f.join("merged.html")).unwrap();
+        assert!(all.iter().all(|name| page.contains(&format!("scans/{name}.h5"))));
+    }
+
+    // What does not belong together makes no summary.
+    let part = |number| format!("parts/part-3-{number}.json");
+    let merge = |names: &[String]| batch(f, &format!("--merge {} --summary no.json", names.join(" ")));
+    let changed = |name: &str, from: &str, to: &str| {
+        let text = std::fs::read_to_string(f.join(part(2))).unwrap();
+        assert!(text.contains(from), "{text}");
+        let changed = format!("parts/changed-{name}.json");
+        std::fs::write(f.join(&changed), text.replace(from, to)).unwrap();
+        changed
+    };
+    for (names, expected) in [
+        (vec![part(1), part(2)], "found none of 3/3"),
+        (vec![part(1), part(2), part(2), part(3)], "found 2/3 again"),
+        (vec![part(1), "parts/part-7-2.json".to_owned()], "one of 3 parts"),
+        (vec![part(1), changed("a", "\"scans\": 7", "\"scans\": 8")], "found another list (8 scans)"),
+        (vec![part(1), changed("b", "gridding", "ls")], "found others"),
+        (
+            vec![part(1), changed("c", "\"number\": 5", "\"number\": 4"), part(3)],
+            "each of 7 scans in one summary",
+        ),
+        (vec![part(1), changed("d", "\"schema\": 1", "\"schema\": 9")], "one of layout 9"),
+        (vec!["out/a.json".to_owned()], "expected a summary of rayspin batch"),
+        (vec!["none.json".to_owned()], "none.json: expected a summary"),
+    ] {
+        let (code, text) = merge(&names);
+        assert!(code == 2 && text.contains(expected), "{expected}: {text}");
+    }
+    assert!(!f.join("no.json").exists());
+    // A scan that failed is one in the whole, too.
+    let (code, text) = merge(&[part(1), changed("e", "\"reconstructed\"", "\"failed\""), part(3)]);
+    assert!(code == 1 && text.contains("2 of 7 scans failed"), "{text}");
+}
+
+#[test]
+fn ct_scans_are_a_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    std::fs::create_dir(f.join("scans")).unwrap();
+    for (name, seed) in [("a", 1), ("b", 2)] {
+        let line = format!(
+            "simulate ct -q --no-record -o scans/{name}.h5 -g fan --matrix 24,24 --views 24 --seed {seed}"
+        );
+        ok(&line.split_whitespace().collect::<Vec<_>>(), f);
+    }
+    let mri = "simulate mri -q --no-record -o scans/mri.h5 --matrix 16,16 --coils 1";
+    ok(&mri.split_whitespace().collect::<Vec<_>>(), f);
+    // A folder stands for its CT scans.
+    let line = "--ct scans -o out/{stem}.npy --device cpu --summary out/all.json -- -m cgls -i 3";
+    let (code, text) = batch(f, line);
+    assert!(code == 0 && text.contains("2 scans in") && text.contains("2 reconstructed"), "{text}");
+    assert_eq!(names(&f.join("out")), ["a.json", "a.npy", "all.json", "b.json", "b.npy"]);
+    assert_eq!(json(&f.join("out/all.json"))["kind"], "ct");
+    let alone = "recon ct -q scans/b.h5 -o alone.npy --device cpu -m cgls -i 3";
+    ok(&alone.split_whitespace().collect::<Vec<_>>(), f);
+    assert_eq!(std::fs::read(f.join("out/b.npy")).unwrap(), std::fs::read(f.join("alone.npy")).unwrap());
+    std::fs::write(f.join("out/b.npy"), "changed").unwrap();
+    let (code, text) = batch(f, line);
+    assert!(code == 0 && text.contains("1 reconstructed, 1 there before"), "{text}");
+    // A pattern stands for all its files, and what is no CT scan fails.
+    let (code, text) = batch(f, &line.replace("scans -o", "scans/*.h5 -o"));
+    assert!(
+        code == 1 && text.contains("scans/mri.h5: failed: ") && text.contains("2 there before"),
+        "{text}"
+    );
+    refused(
+        &"batch --ct scans -o out/{stem}.npy -- --iteration x".split(' ').collect::<Vec<_>>(),
+        f,
+        &["options of recon ct"],
+    );
 }
 
 #[test]
@@ -115,6 +234,11 @@ fn what_cannot_be_a_batch_is_refused_before_anything_is_computed() {
         ),
         ("scans/*.h5 -o out/same.npy", "expected an image for each scan"),
         ("scans/*.h5 -o out/{stem}.npy --shard 3/2", "a job and the number of jobs"),
+        ("scans/*.h5 -o out/{stem}.npy --shard 0/4", "a job and the number of jobs"),
+        ("scans/*.h5 -o out/{stem}.npy --shard 5/4", "a job and the number of jobs"),
+        ("scans/*.h5 -o out/{stem}.npy --shard a/b", "a job and the number of jobs"),
+        ("scans/*.h5 -o out/{stem}.npy --merge a.json", "--merge"),
+        ("-o out/{stem}.npy", "SCAN"),
         ("scans/*.h5 -o out/{stem}.npy -- -o all.npy", "--output: expected before --"),
         ("scans/*.h5 -o out/{stem}.npy -- --no-record", "expected a record beside each image"),
         ("scans/*.h5 -o out/{stem}.npy -- --device cpu", "--device: expected before --"),
@@ -176,9 +300,10 @@ fn a_batch_that_was_interrupted_or_killed_goes_on_where_it_ended() {
         assert!(done(f) < 10);
         for file in names(&f.join("out")) {
             let whole = file.ends_with(".npy") || file.ends_with(".json");
-            // A process that is killed leaves its temporary file, which one that writes the same file later
-            // removes.
-            assert!(whole || was_killed && file.ends_with(".part"), "{signal}: {file}");
+            // A process that is killed leaves its temporary file and its claims, which one that writes the
+            // same file later removes.
+            let left = file.ends_with(".part") || file.ends_with(".lock");
+            assert!(whole || was_killed && left, "{signal}: {file}");
         }
     }
     let before = done(f);
@@ -194,4 +319,86 @@ fn a_batch_that_was_interrupted_or_killed_goes_on_where_it_ended() {
     assert!((1..10).all(|number| image(number) == image(0)));
     let whole = names(&f.join("out")).into_iter().filter(|file| !file.ends_with(".part"));
     assert_eq!(whole.count(), 20);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_shard_that_was_killed_goes_on_where_it_ended() {
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let line = slow_batch(f);
+    let shard = |number: usize| {
+        let at = line.iter().position(|word| word == "--").unwrap();
+        let own =
+            ["--shard".to_owned(), format!("{number}/2"), "--summary".to_owned(), format!("s{number}.json")];
+        [&line[..at], &own[..], &line[at..]].concat()
+    };
+    let quiet = |line: &[String]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(line).current_dir(f).stderr(Stdio::null()).stdout(Stdio::null());
+        command
+    };
+    // Both at once, as two jobs are; the second one is killed.
+    let mut first = quiet(&shard(1)).spawn().unwrap();
+    let mut second = quiet(&shard(2)).spawn().unwrap();
+    while !f.join("out/s1.json").exists() {
+        assert!(second.try_wait().unwrap().is_none());
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    second.kill().unwrap();
+    second.wait().unwrap();
+    assert!(first.wait().unwrap().success() && !f.join("s2.json").exists());
+    let (code, text) = batch(f, "--merge s1.json s2.json");
+    assert!(code == 2 && text.contains("s2.json"), "{text}");
+    let (code, text) = batch(f, &shard(2)[1..].join(" "));
+    assert!(code == 0 && text.contains("5 scans in") && text.contains("there before"), "{text}");
+    let (code, text) = batch(f, "--merge s1.json s2.json");
+    assert!(code == 0 && text.contains("10 scans in"), "{text}");
+    let whole = names(&f.join("out")).into_iter().filter(|file| !file.ends_with(".part"));
+    assert_eq!(whole.count(), 20);
+}
+
+/// Two runs of other options on the same images: each image is of one of them, with its record.
+#[cfg(unix)]
+#[test]
+fn two_runs_never_write_one_image_at_the_same_time() {
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let line = slow_batch(f);
+    let other: Vec<String> =
+        line.iter().map(|word| if word == "60" { "59".into() } else { word.clone() }).collect();
+    let spawn = |line: &[String]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(line).current_dir(f).stderr(Stdio::piped()).stdout(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let both = [spawn(&line), spawn(&other), spawn(&line)];
+    let mut left = 0;
+    for child in both {
+        let ended = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let own =
+            text.lines().filter(|line| line.contains(": left to another run, which writes out/s")).count();
+        assert_eq!(ended.status.code(), Some(i32::from(own > 0)), "{text}");
+        assert_eq!(
+            own > 0,
+            text.contains("of 10 scans left to another run: run the same command again"),
+            "{text}"
+        );
+        assert!(!text.contains("failed"), "{text}");
+        left += own;
+    }
+    // They began with the same scan.
+    assert!(left > 0);
+    for number in 0..10 {
+        let record = json(&f.join(format!("out/s{number}.json")));
+        let image = std::fs::read(f.join(format!("out/s{number}.npy"))).unwrap();
+        let found = rayspin::report::record::FileEntry::of("", &image).blake3;
+        assert_eq!(record["outputs"][0]["blake3"], found, "{number}");
+    }
+    assert_eq!(names(&f.join("out")).len(), 20);
+    let (code, text) = batch(f, &line[1..].join(" "));
+    assert!(code == 0 && !text.contains("left to"), "{text}");
 }
