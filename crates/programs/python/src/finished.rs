@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use rayspin::core::Error;
 use rayspin::io::{DicomTemplate, Format, Origin, endings};
 use rayspin::run::{Certificate, Plan, Stage};
@@ -43,6 +43,12 @@ pub(crate) fn plan_of<'py>(
     fields.set_item("stages", stages)?;
     fields.set_item("notes", notes.iter().map(|note| words.told(note)).collect::<Vec<_>>())?;
     Ok(fields)
+}
+
+/// Adds the axes of the result to a plan.
+pub(crate) fn set_shape(plan: &Bound<'_, PyDict>, shape: Option<Vec<usize>>) -> PyResult<()> {
+    let shape = shape.map(|shape| PyTuple::new(plan.py(), shape)).transpose()?;
+    plan.set_item("shape", shape)
 }
 
 /// What was measured of transforms, each as a dictionary. `notes` say which missed their tolerance.

@@ -21,7 +21,7 @@ use rayspin::run::Given as Names;
 use crate::ct::CtScan;
 use crate::error::{described, of_file, of_run, raised, wrong_type};
 use crate::exchange::{Dtype, to_numpy};
-use crate::finished::{certificates_of, host_array, plan_of, with_template};
+use crate::finished::{certificates_of, host_array, plan_of, set_shape, with_template};
 use crate::keywords::keyword;
 use crate::parameters::{asked, table_of, values_in};
 use crate::processor::Processor;
@@ -154,14 +154,7 @@ impl Reconstruction {
     /// The list is empty for coefficients of a basis and for coil images.
     #[getter]
     fn volumes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let volume = |label: &Label| {
-            let counters = PyDict::new(py);
-            for (name, counter) in VOLUME_COUNTERS {
-                counters.set_item(name.replace(' ', "_"), counter(label))?;
-            }
-            Ok(counters)
-        };
-        self.labels.iter().map(volume).collect()
+        volumes_of(py, &self.labels)
     }
 
     /// Writes `image`, as it stands now, in the format of the file's name (`.nii.gz`, `.npy`, `.png`), any
@@ -302,6 +295,18 @@ fn unreadable(error: serde_json::Error) -> PyErr {
     raised(Error::value("protocol", "that of a scan", error))
 }
 
+/// The counters of volumes, a dictionary each.
+fn volumes_of<'py>(py: Python<'py>, labels: &[Label]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let volume = |label: &Label| {
+        let counters = PyDict::new(py);
+        for (name, counter) in VOLUME_COUNTERS {
+            counters.set_item(name.replace(' ', "_"), counter(label))?;
+        }
+        Ok(counters)
+    };
+    labels.iter().map(volume).collect()
+}
+
 /// The volume with these counters, in the order of [`VOLUME_COUNTERS`].
 fn label_of([set, phase, repetition, contrast]: [u16; 4]) -> Label {
     Label { set, phase, repetition, contrast, ..Label::default() }
@@ -421,10 +426,12 @@ pub(crate) fn recon(
 ///
 /// scan, method, device, options: as `rayspin.recon` takes them.
 ///
-/// Returns a dictionary with "method" and "notes". Its "cut" says how the run is taken in parts. Its "memory"
-/// and "gpu_memory" are the bytes that the process and arrays on the GPU take at most. Its "stages" is a list
-/// of dictionaries with "name", "memory", "gpu_memory", "transforms", "iterations", "flops" and "traffic"
-/// (bytes). Raises as `rayspin.recon` does.
+/// Returns a dictionary with "method" and "notes". Its "cut" says how the run is taken in parts. Its "shape"
+/// has the axes of the image; it is None for coil images and several sets of maps. Its "slices" is the number
+/// of slices that are measured apart, and its "volumes" and "parameters" are those of a `Reconstruction`. Its
+/// "memory" and "gpu_memory" are the bytes that the process and arrays on the GPU take at most. Its "stages"
+/// is a list of dictionaries with "name", "memory", "gpu_memory", "transforms", "iterations", "flops" and
+/// "traffic" (bytes). Raises as `rayspin.recon` does.
 ///
 /// >>> import rayspin
 /// >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan
@@ -446,7 +453,13 @@ pub(crate) fn plan<'py>(
     let monitor = listener.monitor();
     let planned = listener.run(py, || request.begin(place, monitor, recorder)?.read()?.choose()?.plan())?;
     let planned = planned.map_err(|error| of_run(Call::Recon, error))?;
-    plan_of(py, Call::Recon, planned.method(), planned.plan(), planned.cut(), planned.notes())
+    let plan = plan_of(py, Call::Recon, planned.method(), planned.plan(), planned.cut(), planned.notes())?;
+    set_shape(&plan, planned.image_shape())?;
+    plan.set_item("slices", planned.slices())?;
+    plan.set_item("parameters", values_in(py, &*planned.options().method)?)?;
+    let labels = if planned.is_of_volumes() { planned.labels() } else { Vec::new() };
+    plan.set_item("volumes", volumes_of(py, &labels)?)?;
+    Ok(plan)
 }
 
 /// The arguments of a run.

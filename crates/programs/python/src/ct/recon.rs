@@ -16,7 +16,7 @@ use super::scan::corrections_of;
 use super::{CtGeometry, CtScan, Grid};
 use crate::error::{described, of_file, of_run, raised, wrong_type};
 use crate::exchange::{Dtype, to_numpy};
-use crate::finished::{certificates_of, host_array, plan_of, with_template};
+use crate::finished::{certificates_of, host_array, plan_of, set_shape, with_template};
 use crate::parameters::{asked, table_of, values_in};
 use crate::processor::Processor;
 use crate::progress::Listener;
@@ -311,7 +311,9 @@ pub(crate) fn plan_ct<'py>(
     let planned = listener.run(py, || request.begin(place, monitor, recorder)?.read()?.choose()?.plan())?;
     let planned = planned.map_err(|error| of_run(Call::Ct, error))?;
     let method = planned.options().method.about().name;
-    plan_of(py, Call::Ct, method, planned.plan(), planned.cut(), planned.notes())
+    let plan = plan_of(py, Call::Ct, method, planned.plan(), planned.cut(), planned.notes())?;
+    set_shape(&plan, Some(planned.options().grid.shape_zyx().to_vec()))?;
+    Ok(plan)
 }
 
 /// What a caller wants of a run.

@@ -6,6 +6,7 @@ use rayspin_device::{Device, cuda};
 use rayspin_io::{Protocol, SeriesWriter};
 use rayspin_mri::recon::plan::{self as core, Known};
 use rayspin_mri::recon::{Extent, ReconOptions};
+use rayspin_mri::scan::Label;
 use rayspin_run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, plan_within};
 
 use super::choose::{Chosen, Session, Understood};
@@ -140,6 +141,11 @@ impl Planned<'_> {
         self.session.options.method.about().name
     }
 
+    /// What decides the images.
+    pub fn options(&self) -> &ReconOptions {
+        &self.session.options
+    }
+
     /// What was told so far.
     pub fn notes(&self) -> &[String] {
         &self.session.told.notes
@@ -163,6 +169,30 @@ impl Planned<'_> {
     /// What the scan tells of the acquisition of its images, where it has a header.
     pub fn protocol(&self) -> Option<Arc<Protocol>> {
         self.shape.protocol.clone()
+    }
+
+    /// The volumes or windows, as the labels of their slices 0.
+    pub fn labels(&self) -> Vec<Label> {
+        self.source.volumes()
+    }
+
+    /// Slices of each volume; 1 of a volume that is measured as one.
+    pub fn slices(&self) -> usize {
+        self.shape.images(&self.source) / self.labels().len().max(1)
+    }
+
+    /// The axes of the image, `[z, y, x]` or `[volume, z, y, x]` of several; none of coil images and of
+    /// several sets of maps.
+    pub fn image_shape(&self) -> Option<Vec<usize>> {
+        let options = &self.session.options;
+        if options.coil_images() || options.map_sets() > 1 {
+            return None;
+        }
+        let frame = self.shape.frame(&self.source)?;
+        let (depth, plane) = frame.matrix.split_at(frame.matrix.len().checked_sub(2)?);
+        let volumes = Some(options.images_of(self.labels().len())).filter(|volumes| *volumes > 1);
+        let depth = self.slices() * depth.iter().product::<usize>();
+        Some(volumes.into_iter().chain([depth]).chain(plane.iter().copied()).collect())
     }
 
     /// How it is cut, in words.
