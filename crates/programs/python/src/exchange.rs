@@ -192,6 +192,12 @@ impl<'py> Given<'py> {
             let fields = &*array.as_array_ptr();
             (fields.fields.data.expose_provenance(), fields.fields.flags)
         };
+        // Messages of other processes hand over arrays at any address.
+        if flags & numpy::npyffi::flags::NPY_ARRAY_ALIGNED == 0 {
+            let moved = array.call_method1(intern!(array.py(), "copy"), ("C",))?;
+            let locked = Some("one at an odd address");
+            return Ok(Self { locked, ..Self::of_numpy(what, moved.cast::<PyUntypedArray>()?)? });
+        }
         let owner: Py<PyAny> = array.clone().into_any().unbind();
         Ok(Self {
             what,

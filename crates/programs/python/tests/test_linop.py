@@ -405,3 +405,14 @@ def test_default_steps_of_pdhg_suit_every_scale_and_the_objective_is_the_functio
         assert np.isclose(found.objective[-1], function(found.x), rtol=1e-9)
         exact = prox.total_variation((24, 24), 3000)(0.15, y / scale)
         assert found.objective[-1] < 1.002 * function(exact)
+
+
+def test_arrays_at_odd_addresses_are_read_and_not_written():
+    # As messages of other processes hand them over.
+    x = np.frombuffer(b" " + np.arange(6, dtype=np.complex64).tobytes(), np.complex64, offset=1).reshape(2, 3)
+    assert not x.flags.aligned
+    op = linop.identity((2, 3), device="cpu")
+    np.testing.assert_array_equal(op(x), x)
+    out = np.frombuffer(bytearray(49), np.complex64, offset=1).reshape(2, 3)
+    with pytest.raises(ValueError, match="found one at an odd address"):
+        op(np.ones((2, 3), np.complex64), out=out)
