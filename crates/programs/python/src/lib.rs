@@ -4,6 +4,7 @@
 //! errors become exceptions. The package's Python files hold what needs no compiled code.
 
 mod call;
+mod cluster;
 mod ct;
 mod degrees;
 mod error;
@@ -75,6 +76,7 @@ fn _rayspin(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(processor::set_threads, module)?)?;
     module.add_function(wrap_pyfunction!(processor::threads, module)?)?;
+    cluster::register(module)?;
     ct::register(module)?;
     linop::register(module)?;
     metrics::register(module)?;

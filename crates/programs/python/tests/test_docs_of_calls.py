@@ -9,6 +9,12 @@ import rayspin
 from rayspin import ct, linop, metrics, nufft, prox, render, simulate, solve
 
 MODULES = [rayspin, ct, linop, metrics, nufft, prox, render, simulate, solve]
+try:
+    import rayspin.dask
+
+    MODULES.append(rayspin.dask)
+except ImportError:
+    pass
 
 
 def public():

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from ._types import Array, Callback, Corrections, Heard, Map, MaybeNone, Number
 
 __all__ = [
+    "Claim",
     "CtGeometry",
     "CtGrid",
     "CtProjector",
@@ -27,6 +28,7 @@ __all__ = [
     "__version__",
     "block_diagonal",
     "cg",
+    "claim",
     "command",
     "compare",
     "ct_corrections",
@@ -38,6 +40,7 @@ __all__ = [
     "filter",
     "filters",
     "fista",
+    "gpus",
     "groups",
     "identity",
     "l1",
@@ -55,6 +58,7 @@ __all__ = [
     "pdhg",
     "psnr",
     "read_ct_scan",
+    "read_files",
     "read_image",
     "read_scan",
     "recon",
@@ -76,6 +80,7 @@ __all__ = [
     "total_variation",
     "wavelet",
     "wavelet_penalty",
+    "written_files",
 ]
 
 __version__: str
@@ -909,6 +914,17 @@ def filter(
 ) -> NDArray[np.float32]: ...
 def methods() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]: ...
 def command(arguments: Sequence[str]) -> int: ...
+
+@final
+class Claim:
+    """A claim on outputs, which nobody else gets meanwhile."""
+
+    def release(self) -> None: ...
+
+def claim(outputs: Sequence[str | PathLike[str]]) -> Claim | None: ...
+def read_files(path: str | PathLike[str]) -> list[tuple[str, int, str]]: ...
+def written_files(path: str | PathLike[str], stacks: int) -> list[tuple[str, int, str]]: ...
+def gpus() -> int: ...
 def set_threads(threads: int) -> None: ...
 def threads() -> int: ...
 
