@@ -30,8 +30,11 @@ pub(crate) struct Flat<P: 'static, I: 'static, T: 'static = ()> {
     pub(crate) run: fn(&I, &Cpu, &P, Arrays<'_, T>) -> Result<()>,
     pub(crate) want: fn(&P, &Held<'_, T>) -> Want,
     /// A kernel of a user's own.
-    pub(crate) own: fn(&P) -> Option<Signature<P, Data<P, T>>>,
+    pub(crate) own: Own<P, T>,
 }
+
+/// What a kernel of a user's own is called with for a problem; none where one kernel cannot compute it.
+pub(crate) type Own<P, T> = fn(&P) -> Option<Signature<P, Data<P, T>>>;
 
 impl<P, I, T> Clone for Flat<P, I, T> {
     fn clone(&self) -> Self {
