@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             );
         };
         let on_threads = |work: &mut (dyn FnMut() -> Result<f64, Box<dyn Error + Send + Sync>> + Send)| {
-            device.cpu_side().run(&mut work)
+            device.cpu_side().run(work)
         };
         show(
             "copy",
