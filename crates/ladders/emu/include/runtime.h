@@ -213,7 +213,7 @@ static EMU_PLUMBING const char* damage(const Piece& piece) {
     const unsigned char *end = piece.begin + piece.bytes, *last = piece.map + piece.pages;
     for (const unsigned char* at = end; at < last; at++) {
         if (*at == BESIDE) continue;
-        snprintf(text, sizeof text, "wrote %zu bytes past the end of {array %d} of %zu bytes", (size_t)(at - end), piece.line,
+        snprintf(text, sizeof text, "wrote past the end of {array %d} of %zu bytes (--check names the line)", piece.line,
                  piece.bytes);
         return text;
     }
