@@ -3,7 +3,7 @@
 use rayspin_scan::mri::{AcquisitionHead, Encoding, ScanHeader, TrajectoryKind};
 use serde::{Deserialize, Serialize};
 
-use crate::ismrmrd::{Sequence, Stated};
+use crate::ismrmrd::{MINUTE, Sequence, Stated};
 
 /// What an MRI scan tells of the acquisition of its images. It names neither patient, date nor place.
 ///
@@ -105,10 +105,12 @@ impl Protocol {
     }
 }
 
-/// Headers of two scans may be alike, and the times of their readouts are not.
+/// Headers of two scans may be alike, and the times of day of their readouts are not. None where the readouts
+/// have no times of day: without identifiers they begin at 0, alike in all scans of a protocol.
 fn fingerprint(header: &ScanHeader, heads: &[AcquisitionHead]) -> Option<String> {
-    let first = heads.first()?.time_stamp;
-    if heads.iter().all(|head| head.time_stamp == first) {
+    let stamps = heads.iter().map(|head| head.time_stamp);
+    let (first, last) = (stamps.clone().filter(|&stamp| stamp > 0).min()?, stamps.max()?);
+    if first <= MINUTE || first == last {
         return None;
     }
     let mut hash = blake3::Hasher::new();

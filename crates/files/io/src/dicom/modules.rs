@@ -37,6 +37,8 @@ pub(super) struct Files {
     pub(super) origin: Origin,
     /// The volumes.
     pub(super) labels: Vec<Label>,
+    /// Whether the labels are the scan's, and no numbers of volumes.
+    pub(super) is_labelled: bool,
     pub(super) order: Order,
 }
 
@@ -97,10 +99,15 @@ struct Mr<'a> {
     protocol: &'a Protocol,
     encoding: EncodingProtocol,
     label: Label,
+    /// Whether the label is the scan's.
+    is_labelled: bool,
 }
 
 impl Mr<'_> {
     fn echo_time(&self) -> Option<f64> {
+        if !self.is_labelled {
+            return only(&self.protocol.sequence.echo_times_ms);
+        }
         self.protocol.sequence.echo_times_ms.get(usize::from(self.label.contrast)).copied()
     }
 
@@ -145,7 +152,8 @@ impl Files {
         let nothing = Protocol::default();
         let protocol = self.origin.protocol.as_deref().unwrap_or(&nothing);
         let label = self.label(volume);
-        make(&Mr { protocol, encoding: protocol.encoding(label.encoding), label })
+        let encoding = protocol.encoding(label.encoding);
+        make(&Mr { protocol, encoding, label, is_labelled: self.is_labelled })
     }
 
     /// The number of a volume's series among those of the folder, from 0.
@@ -197,7 +205,7 @@ impl Files {
         // Magnitudes, phases and real parts of one set stand together.
         let kind = match self.values {
             Values::Phase => 1,
-            Values::Real if self.scale.signed => 2,
+            Values::Real if self.range[0] < 0.0 => 2,
             _ => 0,
         };
         let number = match self.modality {
@@ -260,7 +268,7 @@ impl Files {
             (None, _) => "",
             (Some(Modality::Ct), _) => "\\AXIAL",
             (Some(Modality::Mr), Values::Phase) => "\\PHASE MAP\\P",
-            (Some(Modality::Mr), Values::Real) if self.scale.signed => "\\OTHER\\R",
+            (Some(Modality::Mr), Values::Real) if self.range[0] < 0.0 => "\\OTHER\\R",
             (Some(Modality::Mr), _) => "\\OTHER\\M",
         };
         set.text(tag::IMAGE_TYPE, b"CS", &format!("{origin}{kind}"));
@@ -326,14 +334,14 @@ impl Files {
             if mr.encoding.lines {
                 set.text(tag::PHASE_DIRECTION, b"CS", "COL");
             }
-            if known {
+            if known && mr.is_labelled {
                 set.text(tag::ECHO_NUMBERS, b"IS", &(usize::from(mr.label.contrast) + 1).to_string());
             }
         });
         if self.labels.iter().any(|label| label.phase != self.label(0).phase) {
             set.empty(&[(tag::TRIGGER_TIME, b"DS")]);
         }
-        if times > 1 {
+        if times > 1 && self.is_labelled {
             set.text(tag::ACQUISITION, b"IS", &(time + 1).to_string());
             set.text(tag::TEMPORAL_POSITION, b"IS", &(time + 1).to_string());
             set.text(tag::TEMPORAL_POSITIONS, b"IS", &times.to_string());

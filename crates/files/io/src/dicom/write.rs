@@ -40,9 +40,10 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
     let [nz, ny, nx] = shape;
     let volumes = target.repetitions().unwrap_or(1);
     let files = nz.saturating_mul(volumes);
-    if files > MOST_FILES || [ny, nx].iter().any(|&size| size > usize::from(u16::MAX)) {
+    let is_long = 2 * ny as u128 * nx as u128 >= u128::from(u32::MAX);
+    if files > MOST_FILES || is_long || [ny, nx].iter().any(|&size| size > usize::from(u16::MAX)) {
         let found = format!("{files} of {ny} x {nx}");
-        let expected = format!("at most {MOST_FILES} slices of 65535 x 65535");
+        let expected = format!("at most {MOST_FILES} slices of 65535 x 65535, each below 4 GiB");
         return Err(Error::field(path, "image", expected, found));
     }
     if path.is_dir() {
@@ -58,6 +59,7 @@ pub(crate) fn create(target: &Target<'_>) -> Result<Box<dyn VolumeWriter>> {
         modality,
         hounsfield: target.options.hounsfield,
         labels: target.options.labels(volumes),
+        is_labelled: target.options.volumes.len() == volumes,
         step_s: target.options.repetition_time_s.filter(|_| volumes > 1),
         origin: origin.clone(),
         shape,
@@ -102,6 +104,7 @@ struct Volume {
     hounsfield: Option<bool>,
     /// The volumes.
     labels: Vec<Label>,
+    is_labelled: bool,
     /// The time between volumes in s, for which there is no element.
     step_s: Option<f64>,
     origin: Origin,
@@ -135,7 +138,18 @@ impl VolumeWriter for Volume {
     fn finish(self: Box<Self>, path: &Path, volumes: usize) -> Result<Option<String>> {
         let own = *self;
         let Self { pending, file, values, stored, modality, .. } = own;
-        let Self { hounsfield, mut labels, step_s, origin, shape, geometry, range, mut hash, .. } = own;
+        let Self {
+            hounsfield,
+            mut labels,
+            is_labelled,
+            step_s,
+            origin,
+            shape,
+            geometry,
+            range,
+            mut hash,
+            ..
+        } = own;
         file.into_inner().map_err(|e| pending.cause(e.into_error()))?;
         let numbers: PathBuf = pending.path().join(VALUES);
         labels.truncate(volumes);
@@ -152,9 +166,12 @@ impl VolumeWriter for Volume {
         let modality = modality.or(hounsfield.then_some(Modality::Ct));
         hash.update(format!("{modality:?} {hounsfield} {values:?} {labels:?} {origin:?}").as_bytes());
         let scale = match stored {
-            Some((slope, intercept)) => Scale { slope, intercept, signed: true },
-            None if is_mr => Scale::through_zero(&range),
-            None => Scale::of(&range),
+            // Images of MR store 0 as 0.
+            Some((slope, intercept)) if !is_mr || intercept == 0.0 => {
+                Scale { slope, intercept, signed: true }
+            }
+            _ if is_mr => Scale::through_zero(&range),
+            _ => Scale::of(&range),
         };
         let order = Order::of(&labels);
         let files = Files {
@@ -168,6 +185,7 @@ impl VolumeWriter for Volume {
             values,
             origin,
             labels,
+            is_labelled,
             order,
         };
         let opened = File::open(&numbers).map_err(|e| pending.cause(e))?;

@@ -12,6 +12,7 @@ use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, voxels};
 use rayspin_device::cpu::expect_memory;
 
+use super::data::expect_readable;
 use super::{attribute, expect_within, is_text, open, reading};
 use crate::arrays::Numbers;
 use crate::element::Element;
@@ -174,7 +175,9 @@ impl<'a> Search<'a> {
     fn data(&mut self, name: String, data: Dataset, depth: usize) -> Result<()> {
         let entry = entry(self.path, &name, &data, self.axes)?;
         let references = match self.axes {
-            Axes::Reversed if entry.element.is_none() && depth < DEEPEST => references(&data),
+            Axes::Reversed if entry.element.is_none() && depth < DEEPEST => {
+                references(self.path, &name, &data)
+            }
             _ => Vec::new(),
         };
         if references.is_empty() {
@@ -205,11 +208,15 @@ impl<'a> Search<'a> {
 }
 
 /// The references that a data set holds; none of other data sets, and of more than a file has arrays.
-fn references(data: &Dataset) -> Vec<ObjectReference1> {
+fn references(path: &Path, name: &str, data: &Dataset) -> Vec<ObjectReference1> {
     let descriptor = data.dtype().and_then(|kind| kind.to_descriptor());
     let holds = matches!(descriptor, Ok(TypeDescriptor::Reference(Reference::Object)));
     let few = voxels(&data.shape()).is_ok_and(|count| count <= MOST);
-    if holds && few { data.read_raw::<ObjectReference1>().unwrap_or_default() } else { Vec::new() }
+    if holds && few && expect_readable(path, data, name, 0, true).is_ok() {
+        data.read_raw::<ObjectReference1>().unwrap_or_default()
+    } else {
+        Vec::new()
+    }
 }
 
 fn entry(path: &Path, name: &str, data: &Dataset, axes: Axes) -> Result<Entry> {
@@ -259,6 +266,7 @@ fn chosen(path: &Path, name: Option<&str>, axes: Axes) -> Result<(Dataset, Entry
     let data = data.ok_or_else(|| Error::field(path, "array", &chosen.name, "none"))?;
     let stored = data.dtype().map_err(|e| reading(path, &chosen.name, &e))?.size();
     expect_within(path, &data, &chosen.name, stored)?;
+    expect_readable(path, &data, &chosen.name, 0, true)?;
     Ok((data, chosen))
 }
 

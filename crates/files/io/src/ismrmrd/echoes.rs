@@ -48,7 +48,8 @@ impl Sequence {
         let parameters = root.as_ref().and_then(|root| root.child("sequenceParameters"));
         let numbers = |name: &str| {
             let texts = parameters.into_iter().flat_map(|node| node.all(name)).map(|node| node.text().trim());
-            texts.map(str::parse).collect::<Result<Vec<f64>, _>>().unwrap_or_default()
+            let numbers = texts.map(str::parse).collect::<Result<Vec<f64>, _>>().unwrap_or_default();
+            if numbers.iter().all(|number| number.is_finite()) { numbers } else { Vec::new() }
         };
         Self {
             repetition_times_ms: numbers("TR"),
@@ -105,6 +106,9 @@ const TYPES: [(&str, &[&str], &[&str]); 5] = [
     ("spinecho", &["SE"], &[]),
 ];
 
+/// Words that are taken of a text: elements of DICOM hold 64 KiB.
+const MOST_WORDS: usize = 16;
+
 impl Stated {
     /// The names of the user parameters that are text.
     pub(crate) const TEXTS: [&str; 4] =
@@ -119,7 +123,26 @@ impl Stated {
             (1..=16).contains(&word.len()) && word.bytes().all(letters)
         };
         let fits = |word: &&str| if known.is_empty() { is_code(word) } else { known.contains(word) };
-        text.split('\\').map(str::trim).filter(fits).map(str::to_owned).collect()
+        let mut words: Vec<String> = Vec::new();
+        for word in text.split('\\').map(str::trim).filter(fits) {
+            if words.len() < MOST_WORDS && !words.iter().any(|known| known == word) {
+                words.push(word.to_owned());
+            }
+        }
+        words
+    }
+
+    /// A nucleus, as in 1H, 23Na or 129Xe.
+    pub(crate) fn nucleus_of(text: &str) -> Option<String> {
+        let name = text.trim();
+        let symbol = name.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        let digits = name.len() - symbol.len();
+        let mut letters = symbol.chars();
+        let capital = letters.next().is_some_and(|letter| letter.is_ascii_uppercase());
+        let rest = letters.as_str();
+        let small =
+            rest.is_empty() || (rest.len() == 1 && rest.bytes().all(|byte| byte.is_ascii_lowercase()));
+        ((1..=3).contains(&digits) && capital && small).then(|| name.to_owned())
     }
 
     /// The words of these texts: the sequence, its variant and its options.
@@ -158,10 +181,13 @@ impl Stated {
         }
         let train = user("userParameterLong", Self::TRAIN).and_then(|text| text.trim().parse().ok());
         stated.echo_train_length = train.filter(|length| *length > 0);
-        stated.nucleus = nucleus.filter(|text| !Self::words(text, &[]).is_empty());
+        stated.nucleus = nucleus.as_deref().and_then(Self::nucleus_of);
+        // A nucleus that is not understood may be another than hydrogen.
+        let is_known = stated.nucleus.is_some() || nucleus.is_none_or(|text| text.trim().is_empty());
         let hertz = root.text_at(&["experimentalConditions", "H1resonanceFrequency_Hz"]);
         let hertz = hertz.and_then(|text| text.trim().parse::<f64>().ok());
-        stated.hydrogen_hz = hertz.filter(|hz| *hz > 0.0 && hz / HYDROGEN_HZ_PER_T <= STRONGEST_T);
+        let plausible = |hz: &f64| is_known && *hz > 0.0 && hz / HYDROGEN_HZ_PER_T <= STRONGEST_T;
+        stated.hydrogen_hz = hertz.filter(plausible);
         stated
     }
 }

@@ -36,4 +36,5 @@ pub use read::{ReadOptions, Reader, contents, header, read, read_with};
 #[doc(hidden)]
 pub use read::{is_read_past_library, open_by_library, read_by_library};
 pub use summary::{CounterSummary, EncodingSummary, ScanSummary, TrajectorySummary, summarise};
+pub(crate) use write::MINUTE;
 pub use write::write;

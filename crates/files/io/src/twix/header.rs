@@ -338,7 +338,8 @@ fn kind_of_sequence(out: &mut Xml, texts: &Texts) {
     let Stated { scanning_sequence, sequence_variant, scan_options, .. } =
         Stated::of_texts(stated.each_ref().map(Option::as_deref));
     let nucleus = texts.protocol("sTXSPEC.asNucleusInfo[0].tNucleus").unwrap_or_default();
-    let nucleus = Stated::words(nucleus.trim_matches('"'), &[]);
+    let nucleus = nucleus.trim_matches('"');
+    let nucleus: Vec<String> = Stated::nucleus_of(nucleus).into_iter().collect();
     let count = |number: Option<f64>| number.filter(|count| (1.0..=65536.0).contains(count));
     let train = texts.numbers(&["Dicom", "Meas"], "EchoTrainLength").first().copied();
     let turbo = texts.number("sFastImaging.lTurboFactor").filter(|factor| *factor > 1.0);

@@ -5,6 +5,8 @@
 //! there. Then the pieces are joined. A piece that does not know the place to which the blocks before it lead
 //! is followed again from that place, so that the list never depends on what seemed to be a block.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use memchr::memmem;
 use rayon::prelude::*;
 use rayspin_core::Monitor;
@@ -65,16 +67,23 @@ impl Blocks {
         let count = source.end.saturating_sub(first).div_ceil(piece).max(1);
         let bounds = |index: u64| (first + index * piece, first + (index + 1) * piece);
         let number = source.number(first)?;
+        // Behind the piece where blocks end, nothing is to be looked for.
+        let last = AtomicU64::new(u64::MAX);
         let followed: Vec<Option<Run>> = (0..count)
             .into_par_iter()
             .map(|index| {
                 let (start, limit) = bounds(index);
+                let is_needed = || index <= last.load(Ordering::Relaxed);
                 let start = match index {
                     0 => Some(start),
-                    _ => source.seeming_block(start, limit, number?),
+                    _ => source.seeming_block(start, limit, number?, &is_needed),
                 };
                 // What fails here fails again where pieces are joined, if it matters.
-                source.follow(start?, limit).ok()
+                let run = source.follow(start?, limit).ok()?;
+                if run.end.is_some() {
+                    last.fetch_min(index, Ordering::Relaxed);
+                }
+                Some(run)
             })
             .collect();
         let mut blocks = Self::default();
@@ -229,7 +238,7 @@ impl Source<'_> {
 
     /// A place from `from` up to `limit` where a block seems to begin: its head, and the head behind it,
     /// state the number of the measurement.
-    fn seeming_block(&self, from: u64, limit: u64, number: u32) -> Option<u64> {
+    fn seeming_block(&self, from: u64, limit: u64, number: u32, is_needed: &dyn Fn() -> bool) -> Option<u64> {
         let wanted = number.to_le_bytes();
         let finder = memmem::Finder::new(&wanted);
         let limit = limit.min(self.end).min(from + SEARCH);
@@ -240,6 +249,10 @@ impl Source<'_> {
             Generation::Vd => MOST_PLACES[1],
         };
         while start < limit {
+            self.monitor.check().ok()?;
+            if !is_needed() {
+                return None;
+            }
             // The number of a head that begins in this chunk may stand behind it.
             bytes.resize((CHUNK + 2 * NUMBER).min(self.end - start) as usize, 0);
             self.file.fill(start, &mut bytes).ok()?;
