@@ -1,12 +1,13 @@
-// Five images of one simulated scan: true, gridded, and least squares in double precision, in single precision,
-// and in single precision with the special-function units. Prints their errors, and writes them side by side.
+// Five images of one simulated scan: true, gridded, and least squares in double precision, in single
+// precision, and in single precision with the special-function units. Prints their errors, and writes them
+// side by side.
 //
 //   nvcc -O3 -std=c++17 -arch=native mri-4-sfu.cu -o sfu && ./sfu 128        on a GPU
 //   rayspin-ladder run mri-4-sfu.cu                                          without one: its __sinf is exact
 //
-// The scan: n/2 spokes of 2n samples through the centre of k-space, of an object of ellipses whose transform is
-// known in closed form. Least squares solves (Q/(n^2 m) + lambda) rho = F^H d / m by conjugate gradients, with Q by
-// direct sums over the doubled grid, as the chapters MRI 2 to MRI 4 describe.
+// The scan: n/2 spokes of 2n samples through the centre of k-space, of an object of ellipses whose transform
+// is known in closed form. Least squares solves (Q/(n^2 m) + lambda) rho = F^H d / m by conjugate gradients,
+// with Q by direct sums over the doubled grid, as the chapters MRI 2 to MRI 4 describe.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

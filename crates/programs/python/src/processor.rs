@@ -69,8 +69,19 @@ impl Processor {
         };
         let first = Self::at(DeviceName::Cuda(gpus.first()))?;
         let count = rayspin::device::cuda::count().unwrap_or(0);
-        let others = gpus.others(count).into_iter().map(|ordinal| Self::at(DeviceName::Cuda(ordinal)));
-        Ok((first, others.collect::<PyResult<_>>()?))
+        let mut others = Vec::new();
+        for ordinal in gpus.others(count) {
+            match Self::at(DeviceName::Cuda(ordinal)) {
+                Ok(other) => others.push(other),
+                // Of all that there are, one that does not work is left out.
+                Err(error) if gpus == Gpus::ALL => {
+                    let text = CString::new(format!("computing without cuda:{ordinal}: {error}"))?;
+                    Python::attach(|py| PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1))?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((first, others))
     }
 
     pub(crate) fn at(place: DeviceName) -> PyResult<Self> {

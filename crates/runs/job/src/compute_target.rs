@@ -59,12 +59,13 @@ impl ComputeTarget {
         Ok(Limits { memory: self.memory, gpu: least })
     }
 
-    /// Opens the GPUs behind the first. `notes` name those of [`Gpus::ALL`] that do not work.
+    /// Opens the GPUs behind the first. Returns the bytes that starting them took. `notes` name those of
+    /// [`Gpus::ALL`] that do not work.
     ///
     /// Errors: a GPU that is named does not work.
-    pub(crate) fn open_beside(&mut self, recorder: &mut RunRecorder, notes: &mut Vec<String>) -> Result<()> {
-        let Some(gpus) = self.gpus.take() else { return Ok(()) };
-        let host = self.device.host();
+    pub(crate) fn open_beside(&mut self, recorder: &mut RunRecorder, notes: &mut Vec<String>) -> Result<u64> {
+        let Some(gpus) = self.gpus.take() else { return Ok(0) };
+        let (host, before) = (self.device.host(), process_bytes());
         for ordinal in gpus.others(cuda::count().unwrap_or(0)) {
             match Device::cuda(ordinal, host.clone()) {
                 Ok(device) => self.beside.push(device),
@@ -78,7 +79,7 @@ impl ComputeTarget {
             notes.push(format!("`--device {gpus}`: one GPU computes, as there is no other that works"));
         }
         recorder.parameter("devices beside", self.beside.iter().map(Device::describe).collect::<Vec<_>>());
-        Ok(())
+        Ok(process_bytes().saturating_sub(before))
     }
 
     /// Errors: several devices were asked for, and `work` takes one.

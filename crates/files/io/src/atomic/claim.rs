@@ -1,6 +1,7 @@
 //! Outputs that one process at a time writes.
 
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{in_flight, place, remove};
@@ -80,7 +81,11 @@ impl Lock {
         loop {
             // Whoever removes the files of an interrupted process finds this one, or it is not there yet.
             let mut files = in_flight();
-            let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+            let mut opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
+            // Another user's process has left it, or holds it.
+            if opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+                opened = File::open(&path).or(opened);
+            }
             let file = opened.map_err(|source| Error::write(output, source))?;
             let is_certain = match file.try_lock() {
                 Ok(()) => true,

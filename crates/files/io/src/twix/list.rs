@@ -411,7 +411,7 @@ mod tests {
                 whole.readouts.iter().map(|b| b.place - file.generation.before_coils()).collect();
             // From any place but among the last blocks, the block that seems to begin is one.
             for place in (first + 8..starts[50.min(starts.len() - 3)]).step_by(40) {
-                let found = source.seeming_block(place, own.end, number).unwrap();
+                let found = source.seeming_block(place, own.end, number, &|| true).unwrap();
                 assert!(starts.contains(&found) || whole.physiology.contains(&found), "{place}: {found}");
                 assert!(found - place < 4000);
             }

@@ -6,15 +6,17 @@
 //! the images are those of one device, bit for bit, if the devices are alike.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::Device;
 
-use super::run::{Begun, Choice, SeriesRun};
+use super::run::{Begun, Choice, Nothing, SeriesRun};
 use super::{FrameImage, ReconOptions, Reconstructor};
 use crate::encoding::SharedMaps;
+use crate::prepare::Mixing;
 use crate::scan::{Frame, Label};
 
 /// Images that may wait for an earlier one, for each device.
@@ -36,13 +38,16 @@ struct Job {
 }
 
 struct Done {
-    job: Box<(Label, Frame)>,
-    result: Result<FrameImage>,
+    label: Label,
+    frame: Frame,
+    /// What its coils became.
+    mixing: Option<Arc<Mixing>>,
+    result: Result<Box<FrameImage>>,
 }
 
 /// An image that may wait for those before it.
 enum Ready {
-    Image(ArrayD<C32>),
+    Empty(Nothing),
     Made { label: Label, dims: usize, made: Box<FrameImage> },
 }
 
@@ -98,6 +103,7 @@ fn serve(
     let mut reconstructor = None;
     let mut moved: BTreeMap<u16, SharedMaps> = BTreeMap::new();
     for Job { label, frame, mut choice } in jobs {
+        let mixing = choice.mixing.clone();
         let made = || {
             let reconstructor = match &mut reconstructor {
                 Some(made) => made,
@@ -112,8 +118,8 @@ fn serve(
             choice.apply_to(reconstructor);
             reconstructor.kept_frame(&frame, monitor)
         };
-        let result = made();
-        if done.send(Done { job: Box::new((label, frame)), result }).is_err() {
+        let result = made().map(Box::new);
+        if done.send(Done { label, frame, mixing, result }).is_err() {
             return;
         }
     }
@@ -126,9 +132,9 @@ impl Lanes<'_, '_> {
     pub(super) fn push(&mut self, label: Label, frame: Frame, take: &mut Take<'_>) -> Result<()> {
         let monitor = self.monitor;
         let number = match self.led(|run| run.begin(label, &frame, monitor))? {
-            Begun::Empty(image) => {
+            Begun::Empty(nothing) => {
                 let number = self.number();
-                self.ready.insert(number, Ready::Image(image));
+                self.ready.insert(number, Ready::Empty(nothing));
                 return self.give(take);
             }
             Begun::Together => {
@@ -194,10 +200,15 @@ impl Lanes<'_, '_> {
     /// Does some work on the first device. If that fails, another device becomes the first and does it.
     fn led<T>(&mut self, mut work: impl FnMut(&mut SeriesRun) -> Result<T>) -> Result<T> {
         loop {
+            let first = self.run.device().clone();
             match work(self.run) {
                 Err(error) if is_of_device(&error) => {
-                    let failed = self.run.device().describe();
+                    let failed = first.describe();
                     self.collect_all()?;
+                    // Frames that came back may have needed another leader already.
+                    if !self.run.device().same_as(&first) {
+                        continue;
+                    }
                     let Some(lane) = self.lanes.pop() else {
                         return Err(error);
                     };
@@ -232,23 +243,26 @@ impl Lanes<'_, '_> {
     /// frame anew.
     fn received(&mut self, lane: usize, done: Option<Done>) -> Result<()> {
         let Some(number) = self.lanes[lane].busy.take() else { return Ok(()) };
-        let Some(Done { job, result }) = done else {
+        let Some(Done { label, frame, mixing, result }) = done else {
             return Err(Error::Device {
                 what: self.lanes[lane].device.describe(),
                 detail: "its thread ended".to_owned(),
             });
         };
-        let (label, frame) = *job;
         match result {
             Ok(made) => {
-                let (dims, made) = (frame.matrix.len(), Box::new(made));
+                let dims = frame.matrix.len();
                 self.ready.insert(number, Ready::Made { label, dims, made });
                 Ok(())
             }
             Err(error) if is_of_device(&error) => {
                 let failed = self.lanes.remove(lane).device.describe();
                 self.run.note_failure(&failed, &error);
-                self.lead(number, label, frame)
+                // The first device has prepared the coils of a later frame.
+                let later = self.run.set_mixing(mixing);
+                let done = self.lead(number, label, frame);
+                self.run.set_mixing(later);
+                done
             }
             Err(error) => Err(error),
         }
@@ -271,7 +285,7 @@ impl Lanes<'_, '_> {
         }
         while let Some(ready) = self.ready.remove(&self.given) {
             let image = match ready {
-                Ready::Image(image) => image,
+                Ready::Empty(nothing) => self.run.end_empty(nothing),
                 Ready::Made { label, dims, made } => self.run.end(label, *made, dims)?,
             };
             self.given += 1;

@@ -64,9 +64,15 @@ pub(super) enum Begun {
     /// Its image is made of it alone.
     Frame,
     /// It holds no signal, and its image is 0.
-    Empty(ArrayD<C32>),
+    Empty(Nothing),
     /// The method solves for all frames together.
     Together,
+}
+
+/// The image of a slice without signal, and its maps if they are kept: both are 0.
+pub(super) struct Nothing {
+    image: ArrayD<C32>,
+    maps: Option<ArrayD<C32>>,
 }
 
 /// What differs from frame to frame in the options of a reconstructor.
@@ -76,7 +82,7 @@ pub(super) struct Choice {
     maps: MapsOfSlice,
     method: Arc<dyn methods::Method>,
     field_map: Option<ArrayD<f32>>,
-    mixing: Option<Arc<Mixing>>,
+    pub(super) mixing: Option<Arc<Mixing>>,
 }
 
 /// Where a frame's sensitivity maps are from.
@@ -217,7 +223,7 @@ impl SeriesRun {
             return Ok(Begun::Together);
         }
         if empty && self.taken > 1 && (self.estimates_maps_of(&label) || !self.options.needs_maps()) {
-            return self.nothing(frame).map(Begun::Empty);
+            return Ok(Begun::Empty(self.nothing(frame)));
         }
         Ok(Begun::Frame)
     }
@@ -261,6 +267,17 @@ impl SeriesRun {
         Ok(image)
     }
 
+    /// The image of a slice without signal, when its turn has come.
+    pub(super) fn end_empty(&mut self, Nothing { image, maps }: Nothing) -> ArrayD<C32> {
+        self.maps.extend(maps.filter(|_| self.maps.len() < self.taken));
+        image
+    }
+
+    /// Sets what becomes of the coils of the first device's next frame. Returns what was to become of them.
+    pub(super) fn set_mixing(&mut self, mixing: Option<Arc<Mixing>>) -> Option<Arc<Mixing>> {
+        std::mem::replace(&mut self.reconstructor.mixing, mixing)
+    }
+
     /// The device that leads.
     pub(super) fn device(&self) -> &Device {
         &self.reconstructor.device
@@ -302,17 +319,16 @@ impl SeriesRun {
 
     /// The image of a slice without signal, from which neither maps nor weights of GRAPPA can be estimated:
     /// 0, as its maps are. The other slices of the volume have their images.
-    fn nothing(&mut self, frame: &Frame) -> Result<ArrayD<C32>> {
+    fn nothing(&self, frame: &Frame) -> Nothing {
         let dims = frame.matrix.len();
-        if self.options.needs_maps() && self.options.keep_maps && self.maps.len() < self.taken {
+        let maps = (self.options.needs_maps() && self.options.keep_maps).then(|| {
             let sets = self.options.map_sets();
             let leading: &[usize] = if sets > 1 { &[sets, frame.coils()] } else { &[frame.coils()] };
-            let shape = [leading, &frame.matrix[..]].concat();
-            self.maps.push(as_volumes(ArrayD::zeros(shape), dims));
-        }
+            as_volumes(ArrayD::zeros([leading, &frame.matrix[..]].concat()), dims)
+        });
         let coils = [self.reconstructor.coils(frame)];
         let leading: &[usize] = if self.options.coil_images() { &coils } else { &[] };
-        Ok(as_volumes(ArrayD::zeros([leading, &frame.matrix[..]].concat()), dims))
+        Nothing { image: as_volumes(ArrayD::zeros([leading, &frame.matrix[..]].concat()), dims), maps }
     }
 
     /// The images `[z, y, x]` of all frames that the method solves for together, in the order of the labels,
@@ -332,7 +348,8 @@ impl SeriesRun {
             let Some(first) = frames.first() else { continue };
             let (label, dims) = (first.label, first.matrix.len());
             if self.taken > 1 && self.estimates_maps_of(&label) && frames.iter().all(is_empty) {
-                let nothing = self.nothing(first)?;
+                let nothing = self.nothing(first);
+                let nothing = self.end_empty(nothing);
                 images.insert(slice, vec![nothing; count]);
                 continue;
             }

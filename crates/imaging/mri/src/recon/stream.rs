@@ -107,11 +107,11 @@ pub fn reconstruct_stream<E: From<Error> + Send>(
                 Some(StreamItem::Image(label, frame)) => (label, frame),
                 Some(StreamItem::Maps(label, frame)) => return lanes.learn_maps(label, &frame),
                 None => {
+                    lanes.finish(&mut take)?;
                     if expected.len() > 0 {
                         let found = labels.len() - expected.len();
                         return Err(Error::value("frames of a stream", labels.len().to_string(), found));
                     }
-                    lanes.finish(&mut take)?;
                     for image in lanes.run.all_together(labels, monitor)? {
                         take(image, lanes.run)?;
                     }

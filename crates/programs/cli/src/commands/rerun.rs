@@ -21,12 +21,14 @@ use crate::args::files::Named;
 use crate::args::{self, Cli, Command, Rerun};
 
 /// Parameters that a run measures: they tell how it went, not what it did.
-const MEASURED: [&str; 13] = [
+const MEASURED: [&str; 15] = [
     // A folder of outputs, which lies elsewhere now.
     "cache",
     "memory stated",
     "GPU memory stated",
     "GPU memory peak",
+    "GPU memory peaks beside",
+    "devices beside",
     "budget",
     "images per second",
     "seconds of the stream",

@@ -27,11 +27,17 @@ from ._rayspin import (
     written_files,
 )
 
+_CORES = threads()
+
 DEVICES: dict[str, str] = {}
 """The processor of each worker in this process, by the worker's address."""
 
 # What does not end otherwise on another worker.
 _LASTING = (ValueError, TypeError, ArithmeticError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+class Busy(TimeoutError):
+    """An output that another process is writing."""
 
 
 class OutOfPlace(RuntimeError):
@@ -50,7 +56,8 @@ def place(number: int, of: int, environment: Mapping[str, str], cards: int, pinn
         named = []
     seen = len(named) or cards
     device = f"cuda:{0 if pinned else number % seen}" if seen else "cpu"
-    return device, max(1, threads() // max(1, of))
+    # Where the system gives this process fewer cores, these are its share already.
+    return device, max(1, min(_CORES, (os.cpu_count() or 1) // max(1, of)))
 
 
 def settle(address: str, number: int, of: int, pinned: bool) -> tuple[str, int]:
@@ -194,19 +201,20 @@ def reconstruct(
     except Exception as error:
         row["why"] = str(error) or repr(error)
         row["again"] = not isinstance(error, _LASTING)
+        row["busy"] = isinstance(error, Busy)
         row["lost"] = isinstance(error, OutOfPlace)
     return row
 
 
 def _claimed(outputs: list[str], patience: float) -> Any:
-    """A claim on the outputs. Raises TimeoutError where another process keeps it."""
+    """A claim on the outputs. Raises Busy where another process keeps it."""
     end = time.monotonic() + patience
     while True:
         held = claim(outputs)
         if held is not None:
             return held
         if time.monotonic() > end:
-            raise TimeoutError(f"{outputs[0]}: another process has been writing it for {patience:g} s")
+            raise Busy(f"{outputs[0]}: another process has been writing it for {patience:g} s")
         time.sleep(0.1)
 
 
@@ -220,7 +228,8 @@ def _made(
     command: list[str],
     record: str,
 ) -> dict[str, Any]:
-    inputs = entries(read_files(scan))
+    beside = [value for value in options.values() if isinstance(value, (str, os.PathLike)) and os.path.isfile(value)]
+    inputs = entries([one for path in (scan, *beside) for one in read_files(path)])
     own = device_of(device)
     if kind == "ct":
         found: Any = ct.recon(scan, method, device=own, progress=False, **options)  # type: ignore[arg-type]

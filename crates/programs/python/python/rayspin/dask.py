@@ -53,6 +53,8 @@ __all__ = ["batch", "frames", "recon", "series"]
 _LOOK = 0.5
 """Seconds between two looks at the workers."""
 _AHEAD = 4
+# Times that a task waits for another process, or comes back from a worker without its card.
+_WAITS = 50
 """Tasks that wait for each thread of the cluster. More only fill the scheduler's memory."""
 
 Path = str | os.PathLike[str]
@@ -144,7 +146,8 @@ def recon(
     client, device, retries, timeout, progress: as of `batch`.
 
     Slices are reconstructed apart from each other, so that the images are those of `rayspin.recon`: a weight that the noise of the
-    scan tells is the same for all. A scan of one slice, or of a volume that is measured as one, is one task.
+    scan tells is the same for all. A scan of one slice, a volume that is measured as one, and coils compressed to a part of the energy
+    are one task. Slices are numbered from 0 on; name those of other scans by `slices=`.
 
     Returns a `Reconstruction`; its stages add up the seconds of all tasks. Raises as `rayspin.recon` does and TimeoutError where the
     cluster has no workers. Raises ValueError for lambda_="auto" of several slices, which would get different weights.
@@ -162,6 +165,10 @@ def recon(
     threads = sum(worker["nthreads"] for worker in _workers(client).values())
     count = max(1, min(len(numbers), parts if parts is not None else threads))
     if plan["slices"] == 1 or plan["shape"] is None:
+        count = 1
+    coils = options.get("coils")
+    if isinstance(coils, float) and coils < 1:
+        # The first slice decides how many virtual coils hold this part of the energy.
         count = 1
     if count > 1 and isinstance(options.get("lambda_"), str):
         raise ValueError('lambda_: expected a number where slices are computed apart, found "auto"; parts=1 computes them together')
@@ -354,6 +361,8 @@ def _images(scans: list[str], patterns: list[str]) -> list[list[str]]:
             # What is filled in may hold such words itself.
             filled = re.sub(r"\{(?:stem|folder)\}", lambda found: words[found[0]], pattern)
             own.append(os.path.abspath(filled))
+        if len(set(own)) < len(own):
+            raise ValueError(f"out: expected different images, found {own[0]} twice")
         for image in own:
             if taken.setdefault(image, scan) != scan:
                 raise ValueError(f"out: expected an image for each scan, found {image} of {taken[image]} and {scan}")
@@ -387,7 +396,10 @@ class _Settle(_distributed.WorkerPlugin):  # type: ignore[misc]
         host = worker.address.rpartition(":")[0]
         others = sorted(address for address in {*info["workers"], worker.address} if address.rpartition(":")[0] == host)
         pinned = any(type(plugin).__module__.startswith("dask_cuda") for plugin in worker.plugins.values())
-        _worker.settle(worker.address, others.index(worker.address), len(others), pinned)
+        number = others.index(worker.address)
+        # The number that a cluster has given to a worker stays when the worker starts again; its address does not.
+        name = str(worker.name).rpartition("-")[2]
+        _worker.settle(worker.address, int(name) if name.isdigit() else number, len(others), pinned)
 
 
 def _settled(client: Any) -> Any:
@@ -447,7 +459,7 @@ def _done(
     heard = listener(progress)
     token = uuid.uuid4().hex[:8]
     left = deque(range(len(calls)))
-    tries = [0] * len(calls)
+    tries, waits = [0] * len(calls), [0] * len(calls)
     avoided: list[set[str]] = [set() for _ in calls]
     lost: dict[str, str] = {}
     results: dict[int, Any] = {}
@@ -474,7 +486,7 @@ def _done(
                 future = client.submit(
                     work,
                     *calls[number],
-                    key=(f"rayspin-{group}-{token}", f"{names[number]} {number}.{tries[number]}"),
+                    key=(f"rayspin-{group}-{token}", f"{names[number]} {number}.{tries[number]}.{waits[number]}"),
                     pure=False,
                     workers=better if len(better) < len(workers) else None,
                     allow_other_workers=len(better) < len(workers),
@@ -489,8 +501,11 @@ def _done(
                 if isinstance(result, dict) and result.get("again"):
                     if result["lost"]:
                         lost[result["worker"]] = str(result.get("why") or result.get("error"))
-                    if tries[number] < retries:
-                        tries[number] += 1
+                    # Another process writes the image, or a worker without its card took the task: the scan is not at fault.
+                    elsewhere = bool(result["lost"] or result.get("busy"))
+                    waits[number] += elsewhere
+                    if (elsewhere and waits[number] <= _WAITS) or tries[number] < retries:
+                        tries[number] += not elsewhere
                         avoided[number].add(result["worker"])
                         left.append(number)
                         continue

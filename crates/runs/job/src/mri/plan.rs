@@ -82,7 +82,13 @@ impl Job for PlanJob<'_> {
         let beside = self.options.run.beside.iter();
         let staging = beside.map(|device| cuda::staging_bytes(device.cpu_side().threads())).sum::<u64>();
         let in_work = core::assembling(frame) + 4 * 8 * image;
-        let more = staging + self.options.run.beside.len() as u64 * in_work;
+        // Each slice's maps have a copy on the host, from which they go to all devices.
+        let slices = (shape.images(source) / shape.frames.max(1)).max(1) as u64;
+        let shared = match self.options.run.beside.is_empty() || !self.options.needs_maps() {
+            true => 0,
+            false => slices * shape.coils as u64 * 8 * image,
+        };
+        let more = staging + shared + self.options.run.beside.len() as u64 * in_work;
         budget.stages.iter_mut().filter(|stage| stage.name != "read").for_each(|stage| stage.bytes += more);
         let (images, result) = (8 * image * shape.images(source) as u64, budget.result);
         let process = self.process + shape.kept;
@@ -226,7 +232,7 @@ impl<'a> Chosen<'a> {
             let starting = session.starting.take();
             process += session.target.decide(&plan, starting, &mut session.told.recorder, &mut notes)?;
         }
-        session.target.open_beside(&mut session.told.recorder, &mut notes)?;
+        process += session.target.open_beside(&mut session.told.recorder, &mut notes)?;
         if let Some(why) = session.one_device(&source, &shape) {
             notes.extend((!session.target.beside.is_empty()).then_some(why));
             session.target.beside.clear();
