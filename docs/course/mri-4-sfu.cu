@@ -37,7 +37,8 @@ __device__ void wave(T turns, T* re, T* im) {
     }
 }
 
-// out(x) = sum over m of (re, im)_m e^{i 2 pi k_m x}, of side * side places that are 1/n apart, 0 in the middle.
+// out(x) = sum over m of (re, im)_m e^{i 2 pi k_m x}, of side * side places that are 1/n apart, 0 in the
+// middle.
 template <Sine SINE, class T>
 __global__ void sums(const T* kx, const T* ky, const T* re, const T* im, int m, T* out, int side, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

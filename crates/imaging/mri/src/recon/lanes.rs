@@ -47,7 +47,7 @@ struct Done {
 
 /// An image that may wait for those before it.
 enum Ready {
-    Empty(Nothing),
+    Empty(Box<Nothing>),
     Made { label: Label, dims: usize, made: Box<FrameImage> },
 }
 
@@ -285,7 +285,7 @@ impl Lanes<'_, '_> {
         }
         while let Some(ready) = self.ready.remove(&self.given) {
             let image = match ready {
-                Ready::Empty(nothing) => self.run.end_empty(nothing),
+                Ready::Empty(nothing) => self.run.end_empty(*nothing),
                 Ready::Made { label, dims, made } => self.run.end(label, *made, dims)?,
             };
             self.given += 1;

@@ -64,7 +64,7 @@ pub(super) enum Begun {
     /// Its image is made of it alone.
     Frame,
     /// It holds no signal, and its image is 0.
-    Empty(Nothing),
+    Empty(Box<Nothing>),
     /// The method solves for all frames together.
     Together,
 }
@@ -223,7 +223,7 @@ impl SeriesRun {
             return Ok(Begun::Together);
         }
         if empty && self.taken > 1 && (self.estimates_maps_of(&label) || !self.options.needs_maps()) {
-            return Ok(Begun::Empty(self.nothing(frame)));
+            return Ok(Begun::Empty(Box::new(self.nothing(frame))));
         }
         Ok(Begun::Frame)
     }
