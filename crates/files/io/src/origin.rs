@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{DicomTemplate, Protocol};
+use crate::protocol::Protocol;
 
 /// What makes images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,4 +52,24 @@ impl Origin {
     pub fn measured(modality: Modality) -> Self {
         Self { modality: Some(modality), measured: true, ..Self::default() }
     }
+}
+
+/// Patient and study of a DICOM file, which images of the same examination take over: name, number, birth
+/// date and sex of the patient, UID, date, time and ID of the study, accession number, referring physician,
+/// and the frame of reference.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use rayspin_io::{DicomTemplate, Origin};
+///
+/// let template = Arc::new(DicomTemplate::read("scanner/IM000001.dcm")?);
+/// let origin = Origin { template: Some(template), ..Origin::default() };
+/// # Ok::<(), rayspin_io::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DicomTemplate {
+    /// Numbers of the elements that are taken over, and their bytes.
+    pub(crate) elements: Vec<(usize, Vec<u8>)>,
+    pub(crate) modality: Option<Modality>,
+    pub(crate) series_number: Option<i32>,
 }

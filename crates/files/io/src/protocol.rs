@@ -1,9 +1,37 @@
 //! What a scan tells of how its images were acquired, for files that state it: sidecars of BIDS, and DICOM.
 
-use rayspin_scan::mri::{AcquisitionHead, Encoding, ScanHeader, TrajectoryKind};
 use serde::{Deserialize, Serialize};
 
-use crate::ismrmrd::{MINUTE, Sequence, Stated};
+/// What a header states of the sequence. A list with a word that is no number counts as empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sequence {
+    /// Repetition times, ms.
+    pub repetition_times_ms: Vec<f64>,
+    /// Echo times, ms.
+    pub echo_times_ms: Vec<f64>,
+    /// Inversion times, ms.
+    pub inversion_times_ms: Vec<f64>,
+    /// Flip angles, degrees.
+    pub flip_angles_deg: Vec<f64>,
+}
+
+/// What a header states of the kind of its sequence, in the words of DICOM (PS3.3 C.8.3.1). Those that have
+/// no element of their own in ISMRMRD are user parameters, as Rayspin writes them of a scanner's file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stated {
+    /// SE, IR, GR, EP or RM; several may hold.
+    pub scanning_sequence: Vec<String>,
+    /// SK, MTC, SS, TRSS, SP, MP, OSP or NONE; several may hold.
+    pub sequence_variant: Vec<String>,
+    /// Such as FS (fat saturation) or PFP (partial Fourier along phase); none where they are not stated.
+    pub scan_options: Vec<String>,
+    /// Lines of k-space that an excitation makes.
+    pub echo_train_length: Option<u32>,
+    /// Such as 1H.
+    pub nucleus: Option<String>,
+    /// Larmor frequency of hydrogen in Hz.
+    pub hydrogen_hz: Option<f64>,
+}
 
 /// What an MRI scan tells of the acquisition of its images. It names neither patient, date nor place.
 ///
@@ -53,41 +81,7 @@ pub struct EncodingProtocol {
     pub thickness_mm: Option<f64>,
 }
 
-impl EncodingProtocol {
-    fn of(index: usize, encoding: &Encoding, heads: &[AcquisitionHead]) -> Self {
-        let along_trajectory = heads.iter().any(|head| head.flags.is_image() && head.trajectory);
-        let echo_planar = encoding.trajectory == TrajectoryKind::Epi;
-        let grid = encoding.trajectory == TrajectoryKind::Cartesian && !along_trajectory;
-        let thickness = encoding.recon.fov_mm[2] / encoding.recon.matrix[2].max(1) as f64;
-        Self {
-            echo_planar,
-            lines: echo_planar || grid,
-            falls: lines_fall(heads, index),
-            is_3d: encoding.encoded.matrix[2] > 1,
-            thickness_mm: Some(thickness).filter(|mm| mm.is_finite() && *mm > 0.0),
-        }
-    }
-}
-
 impl Protocol {
-    /// What a header and the heads of the readouts tell.
-    pub fn of(header: &ScanHeader, heads: &[AcquisitionHead]) -> Self {
-        let encodings = header.encodings.iter().enumerate();
-        Self {
-            name: header.protocol.clone(),
-            vendor: header.vendor.clone(),
-            model: header.model.clone(),
-            field_strength_t: header.field_strength_t,
-            patient_position: header.patient_position.clone(),
-            sequence: Sequence::of(header),
-            stated: Stated::of(header),
-            encodings: encodings
-                .map(|(index, encoding)| EncodingProtocol::of(index, encoding, heads))
-                .collect(),
-            fingerprint: fingerprint(header, heads),
-        }
-    }
-
     /// The Larmor frequency of the nucleus in Hz, which the header states of hydrogen.
     pub fn imaging_hz(&self) -> Option<f64> {
         let is_hydrogen = self.stated.nucleus.as_deref().is_none_or(|nucleus| nucleus == "1H");
@@ -103,33 +97,4 @@ impl Protocol {
     pub fn encoding(&self, index: usize) -> EncodingProtocol {
         self.encodings.get(index).cloned().unwrap_or_default()
     }
-}
-
-/// Headers of two scans may be alike, and the times of day of their readouts are not. None where the readouts
-/// have no times of day: without identifiers they begin at 0, alike in all scans of a protocol.
-fn fingerprint(header: &ScanHeader, heads: &[AcquisitionHead]) -> Option<String> {
-    let stamps = heads.iter().map(|head| head.time_stamp);
-    let (first, last) = (stamps.clone().filter(|&stamp| stamp > 0).min()?, stamps.max()?);
-    if first <= MINUTE || first == last {
-        return None;
-    }
-    let mut hash = blake3::Hasher::new();
-    match &header.xml {
-        Some(xml) => hash.update(xml.as_bytes()),
-        None => hash.update(format!("{header:?}").as_bytes()),
-    };
-    for head in heads {
-        hash.update(&head.time_stamp.to_le_bytes());
-        hash.update(format!("{:?}", head.counters).as_bytes());
-    }
-    Some(hash.finalize().to_hex().to_string())
-}
-
-/// Whether the lines of an image's first slice fall from readout to readout; none where there are not two.
-fn lines_fall(heads: &[AcquisitionHead], encoding: usize) -> Option<bool> {
-    let mut image = heads.iter().filter(|head| head.flags.is_image() && head.encoding == encoding);
-    let first = image.next()?;
-    let label = first.label();
-    let next = image.find(|head| head.label() == label && head.counters.step_1 != first.counters.step_1)?;
-    Some(next.counters.step_1 < first.counters.step_1)
 }

@@ -147,7 +147,7 @@ fn headers_that_promise_images_without_numbers_are_refused() {
         ("6 7 1 2 1 1 1 1 1 1 5 1 1 2", "cut short"),
         ("6 7 1 2 1 1 1 1 1 1 3 1 1 2", "file size"),
         ("1 1 1 1 1 65537", "TE (dimension 5)"),
-        ("1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1344", "BATCH (dimension 15)"),
+        ("1 1 1 1 1 1 1 1 1 1 1 1 1344", "LEVEL (dimension 12)"),
     ] {
         std::fs::write(path.with_extension("hdr"), format!("# Dimensions\n{dims}\n")).unwrap();
         let error = read_scan(&path, &ScanOptions::default(), &Monitor::silent()).unwrap_err().to_string();

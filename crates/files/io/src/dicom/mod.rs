@@ -46,7 +46,6 @@ use series::{Series, Stack};
 
 pub(crate) use dataset::MAGIC;
 pub(crate) use index::indexed;
-pub use template::DicomTemplate;
 pub(crate) use write::{create, expect_own_folder};
 
 /// Where an image is: a file, or a folder with its files.

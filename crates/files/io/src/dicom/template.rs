@@ -5,7 +5,7 @@ use std::path::Path;
 use super::dataset::{Dataset, File};
 use super::encode::Elements;
 use super::tag::{self, Tag};
-use crate::{Error, Modality, Result};
+use crate::{DicomTemplate, Error, Modality, Result};
 
 /// The elements that are taken over, with their types.
 const TAKEN: [(Tag, &[u8; 2]); 12] = [
@@ -25,26 +25,6 @@ const TAKEN: [(Tag, &[u8; 2]); 12] = [
 
 /// The longest of these: a name in three scripts of 64 characters each, of up to 4 bytes.
 const LONGEST: usize = 1024;
-
-/// Patient and study of a DICOM file, which images of the same examination take over: name, number, birth
-/// date and sex of the patient, UID, date, time and ID of the study, accession number, referring physician,
-/// and the frame of reference.
-///
-/// ```no_run
-/// use std::sync::Arc;
-/// use rayspin_io::{DicomTemplate, Origin};
-///
-/// let template = Arc::new(DicomTemplate::read("scanner/IM000001.dcm")?);
-/// let origin = Origin { template: Some(template), ..Origin::default() };
-/// # Ok::<(), rayspin_io::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DicomTemplate {
-    /// Indices of [`TAKEN`] and the bytes of the elements.
-    elements: Vec<(usize, Vec<u8>)>,
-    modality: Option<Modality>,
-    series_number: Option<i32>,
-}
 
 impl DicomTemplate {
     /// Reads a file.

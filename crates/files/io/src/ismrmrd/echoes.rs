@@ -1,10 +1,10 @@
 //! The times and angles of the sequence that a header states.
 
 use rayspin_scan::mri::ScanHeader;
-use serde::{Deserialize, Serialize};
 
 use super::header_in::{HYDROGEN_HZ_PER_T, STRONGEST_T};
 use super::xml;
+use crate::protocol::{Sequence, Stated};
 
 /// The echo times in s, in the order of the header's `sequenceParameters/TE` (ms); none where it states none,
 /// or one that is no number.
@@ -26,19 +26,6 @@ use super::xml;
 /// ```
 pub fn echo_times(header: &ScanHeader) -> Vec<f64> {
     Sequence::of(header).echo_times_ms.into_iter().map(|ms| ms * 1e-3).collect()
-}
-
-/// What a header states of the sequence. A list with a word that is no number counts as empty.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sequence {
-    /// Repetition times, ms.
-    pub repetition_times_ms: Vec<f64>,
-    /// Echo times, ms.
-    pub echo_times_ms: Vec<f64>,
-    /// Inversion times, ms.
-    pub inversion_times_ms: Vec<f64>,
-    /// Flip angles, degrees.
-    pub flip_angles_deg: Vec<f64>,
 }
 
 impl Sequence {
@@ -74,24 +61,6 @@ impl Sequence {
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
-}
-
-/// What a header states of the kind of its sequence, in the words of DICOM (PS3.3 C.8.3.1). Those that have
-/// no element of their own in ISMRMRD are user parameters, as Rayspin writes them of a scanner's file.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Stated {
-    /// SE, IR, GR, EP or RM; several may hold.
-    pub scanning_sequence: Vec<String>,
-    /// SK, MTC, SS, TRSS, SP, MP, OSP or NONE; several may hold.
-    pub sequence_variant: Vec<String>,
-    /// Such as FS (fat saturation) or PFP (partial Fourier along phase); none where they are not stated.
-    pub scan_options: Vec<String>,
-    /// Lines of k-space that an excitation makes.
-    pub echo_train_length: Option<u32>,
-    /// Such as 1H.
-    pub nucleus: Option<String>,
-    /// Larmor frequency of hydrogen in Hz.
-    pub hydrogen_hz: Option<f64>,
 }
 
 /// The words of DICOM for sequences and their variants.

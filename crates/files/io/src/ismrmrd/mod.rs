@@ -18,6 +18,7 @@ mod images;
 mod images_in;
 mod layout;
 mod open;
+mod protocol;
 mod read;
 mod references;
 pub(crate) mod row;
@@ -26,8 +27,9 @@ mod write;
 mod xml;
 mod xml_string;
 
+pub use crate::protocol::{Sequence, Stated};
 pub use crate::scan_reader::Contents;
-pub use echoes::{Sequence, Stated, echo_times};
+pub use echoes::echo_times;
 pub(crate) use header_out::{Xml, ramps_of};
 pub use identity::{Identity, identity_of};
 pub use images::{ImageOptions, write_images};
@@ -36,5 +38,4 @@ pub use read::{ReadOptions, Reader, contents, header, read, read_with};
 #[doc(hidden)]
 pub use read::{is_read_past_library, open_by_library, read_by_library};
 pub use summary::{CounterSummary, EncodingSummary, ScanSummary, TrajectorySummary, summarise};
-pub(crate) use write::MINUTE;
 pub use write::write;

@@ -5,7 +5,6 @@ use rayspin_core::TrajectoryUnits;
 use rayspin_scan::mri::{Acquisition, Counters, EncodedSpace, Encoding, Flags, Limits, Scan, detect_units};
 use serde::Serialize;
 
-use super::echoes::Sequence;
 use super::header_out::kind_name;
 use super::identity::identity_of;
 

@@ -131,7 +131,7 @@ fn write_data(data: &Dataset, heads: &[HeadOut], acquisitions: &[Acquisition]) -
 }
 
 /// Time stamps up to here, a minute in ticks of 2.5 ms, count from the start of a scan, and no time of day.
-pub(crate) const MINUTE: u32 = 24_000;
+pub(super) const MINUTE: u32 = 24_000;
 
 /// The earliest time stamp where stamps are times of day, else 0. A stamp of 0 stands for none.
 fn first_stamp(scan: &Scan) -> u32 {
