@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::header_out::kind_name;
 use super::identity::identity_of;
+use crate::protocol::Sequence;
 
 /// Flags of a readout's purpose, with the name shown.
 const PURPOSES: [(Flags, &str); 12] = [
