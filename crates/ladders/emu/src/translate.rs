@@ -95,7 +95,8 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>, tells: Tells) ->
         text.push_str("#line 1 \"texture.h\"\n");
         text.push_str(TEXTURE);
     }
-    if has_word(&program.text, "curand_init") {
+    // A kernel of a user's own has the header among its files already.
+    if has_word(&program.text, "curand_init") && !program.text.contains(CURAND_KERNEL) {
         text.push_str("#line 1 \"curand_kernel.h\"\n");
         text.push_str(CURAND_KERNEL);
     }
