@@ -96,7 +96,7 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>, tells: Tells) ->
         text.push_str(TEXTURE);
     }
     // A kernel of a user's own has the header among its files already.
-    if has_word(&program.text, "curand_init") && !program.text.contains(CURAND_KERNEL) {
+    if has_word(&program.text, "curand_init") && !has_word(&program.text, "emu_curand_mix") {
         text.push_str("#line 1 \"curand_kernel.h\"\n");
         text.push_str(CURAND_KERNEL);
     }
