@@ -13,6 +13,7 @@ use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result};
 use rayspin_device::Device;
 use rayspin_emu::{Emulator, Fault, Faulty};
+use rayspin_mri::prepare::{Compression, CompressionKind, VirtualCoils};
 use rayspin_mri::recon::{
     Frames, ReconOptions, ScanImage, Selection, StreamEnd, StreamItem, Volume, reconstruct_scan,
     reconstruct_stream,
@@ -142,6 +143,14 @@ fn a_device_that_fails_leaves_its_frames_to_the_others() {
             assert_eq!(said, 1, "{:?}", several.notes);
         }
     }
+    // Two fail together, and the third one makes all.
+    let three = cards(3);
+    for card in &three[..2] {
+        card.driver.set(Fault::Call { number: calls / 2, sticky: true });
+    }
+    let several = images(&three, &simulation, &options).unwrap();
+    assert!(several.image.data() == one.image.data());
+    assert_eq!(several.notes.iter().filter(|note| note.starts_with("computing without")).count(), 2);
     // Nobody is left.
     let cards = cards(2);
     for card in &cards {
@@ -149,6 +158,42 @@ fn a_device_that_fails_leaves_its_frames_to_the_others() {
     }
     let error = images(&cards, &simulation, &options).unwrap_err();
     assert!(matches!(error, Error::Device { .. }), "{error}");
+}
+
+#[test]
+fn a_frame_that_comes_back_keeps_what_its_coils_became() {
+    let simulation = scan(Sampling::Cartesian(CartesianPattern::Full), 5, 1);
+    let mut options = iterations(alike("cg-sense"), 2);
+    let (coils, kind) = (VirtualCoils::Count(1), CompressionKind::Svd);
+    options.prepare.compression = Some(Compression { coils, kind });
+    let one = images(&cards(1), &simulation, &options).unwrap();
+    let whole = cards(2);
+    let several = images(&whole, &simulation, &options).unwrap();
+    assert!(several.image.data() == one.image.data());
+    let calls = whole[1].driver.calls();
+    for number in [0, calls / 4, calls / 2] {
+        let cards = cards(2);
+        cards[1].driver.set(Fault::Call { number, sticky: true });
+        let several = images(&cards, &simulation, &options).unwrap();
+        assert!(several.image.data() == one.image.data(), "call {number}");
+    }
+}
+
+#[test]
+fn maps_of_slices_without_signal_stay_in_their_order() {
+    let mut simulation = scan(Sampling::Cartesian(CartesianPattern::Full), 5, 1);
+    for readout in simulation.scan.acquisitions.iter_mut().filter(|r| [1, 3].contains(&r.counters.slice)) {
+        readout.data.fill(C32::ZERO);
+    }
+    let options = ReconOptions { keep_maps: true, ..iterations(alike("cg-sense"), 2) };
+    let one = images(&cards(1), &simulation, &options).unwrap();
+    let maps = one.maps.as_ref().unwrap();
+    let dark = |slice| maps.index_axis(ndarray::Axis(1), slice).iter().all(|value| *value == C32::ZERO);
+    assert_eq!([0, 1, 2, 3, 4].map(dark), [false, true, false, true, false]);
+    for count in [2, 3] {
+        let several = images(&cards(count), &simulation, &options).unwrap();
+        assert!(several.image.data() == one.image.data() && several.maps == one.maps, "{count}");
+    }
 }
 
 #[test]

@@ -179,6 +179,15 @@ mod tests {
         };
         assert_eq!(of(&user("sequence_variant", "SP\\OSP\\Jane Doe")).sequence_variant, ["SP", "OSP"]);
         assert_eq!(of(&user("scan_options", "PFP\\a b\\FS")).scan_options, ["PFP", "FS"]);
+        assert_eq!(of(&user("scan_options", &"FS\\".repeat(20_000))).scan_options, ["FS"]);
+        let many: Vec<String> = (0..20_000).map(|number| format!("A{number}")).collect();
+        assert_eq!(of(&user("scan_options", &many.join("\\"))).scan_options.len(), MOST_WORDS);
+        for name in ["1H", "23Na", "129Xe", "3He", "31P"] {
+            assert_eq!(Stated::nucleus_of(name).as_deref(), Some(name));
+        }
+        for name in ["", "H", "1", "1H\\Jane Doe", "1hydrogen", "1234H", "23NA"] {
+            assert_eq!(Stated::nucleus_of(name), None, "{name}");
+        }
         let typed = "<sequenceParameters><sequence_type>TurboSpinEcho</sequence_type></sequenceParameters>";
         let spin = of(typed);
         assert_eq!((spin.scanning_sequence, spin.sequence_variant), (vec!["SE".into()], vec!["SK".into()]));

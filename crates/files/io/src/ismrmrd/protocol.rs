@@ -69,3 +69,36 @@ fn lines_fall(heads: &[AcquisitionHead], encoding: usize) -> Option<bool> {
     let next = image.find(|head| head.label() == label && head.counters.step_1 != first.counters.step_1)?;
     Some(next.counters.step_1 < first.counters.step_1)
 }
+
+#[cfg(test)]
+mod tests {
+    use rayspin_scan::mri::{Counters, Flags};
+
+    use super::*;
+
+    #[test]
+    fn scans_without_times_of_day_have_no_fingerprint() {
+        let of = |first: u32, name: &str| {
+            let readout = |number: u32| AcquisitionHead {
+                flags: Flags::default(),
+                counters: Counters::default(),
+                encoding: 0,
+                time_stamp: first + 4 * number,
+                trajectory: false,
+                samples: 8,
+                centre_sample: 4,
+                bytes: 64,
+            };
+            let heads: Vec<_> = (0..3).map(readout).collect();
+            let header = ScanHeader { xml: Some(name.to_owned()), ..ScanHeader::default() };
+            fingerprint(&header, &heads)
+        };
+        // Two subjects, one protocol, stamps from 0 on: nothing tells them apart.
+        assert_eq!((of(0, "a"), of(1, "a"), of(MINUTE, "a")), (None, None, None));
+        let own = of(20_000_000, "a");
+        assert!(own.is_some());
+        assert_eq!(own, of(20_000_000, "a"));
+        assert_ne!(own, of(20_000_004, "a"));
+        assert_ne!(own, of(20_000_000, "b"));
+    }
+}
