@@ -281,6 +281,10 @@ def entries(folder):
 def unwritten(folder):
     """Numbers that a broken-off measurement did not write, and some that are left out on purpose."""
     (folder / "unwritten").mkdir()
+    with h5py.File(folder / "unwritten/arrays.hdf5", "w") as file:
+        file.create_dataset("half", (6, 4), "f4", chunks=(2, 4))[:4] = 1
+        file.create_dataset("nothing", (6, 4), "f4")
+        file["whole"] = np.ones((6, 4), np.float32)
 
     def counts(name):
         file = h5py.File(folder / f"unwritten/{name}.h5", "w")
