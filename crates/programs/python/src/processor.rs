@@ -73,7 +73,7 @@ impl Processor {
         for ordinal in gpus.others(count) {
             match Self::at(DeviceName::Cuda(ordinal)) {
                 Ok(other) => others.push(other),
-                // Of all that there are, one that does not work is left out.
+                // `cuda:all` leaves out a GPU that does not work.
                 Err(error) if gpus == Gpus::ALL => {
                     let text = CString::new(format!("computing without cuda:{ordinal}: {error}"))?;
                     Python::attach(|py| PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1))?;
