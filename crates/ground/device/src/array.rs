@@ -4,7 +4,7 @@ use ndarray::{ArrayD, ArrayViewD, IxDyn};
 use rayspin_core::{Error, Result, expect_shape, voxels};
 
 use crate::cuda::{Buffer, HostCopy, View, ViewMut};
-use crate::lent::HostMemory;
+use crate::host_memory::HostMemory;
 use crate::{Backend, Device, Element, Lent};
 
 /// A C-order array in a device's memory.

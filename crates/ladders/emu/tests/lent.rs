@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayspin_device::{Array, Backend, Cuda, Device, ForeignStream, Lent};
+use rayspin_emu::{Emulator, Fault, Faulty};
 
 /// Memory of a device that counts its drops.
 struct Owner {
@@ -135,4 +136,57 @@ fn memory_that_is_dropped_in_a_recording_is_given_back_after_it() {
         });
         assert!(refused.unwrap_err().to_string().contains("recorded"));
     }
+}
+
+#[test]
+fn arrays_of_one_stream_are_ordered_once_and_their_owners_stay() {
+    let faulty = Arc::new(Faulty::new(Arc::new(Emulator::new().unwrap())));
+    let device = Device::with_driver(faulty.clone(), Device::cpu().unwrap());
+    // SAFETY: the emulated device has no streams of its own; it takes any.
+    let [one, other] = [1, 2].map(|handle| unsafe { ForeignStream::new(handle) });
+    for (streams, orders, owners_left) in [([one, one], 2, [0, 2]), ([one, other], 4, [1, 2])] {
+        let (input, drops) = lender(&device, &[1.0; 4]);
+        let (output, _) = lender(&device, &[0.0; 4]);
+        let first = lend(&input, &drops).on(streams[0]);
+        let second = lend(&output, &drops).on(streams[1]).beside(&first);
+        faulty.set(Fault::Never);
+        // SAFETY: both have four elements that nothing else uses.
+        let mut to = unsafe { Array::<f32>::lent(&device, &[4], second).unwrap() };
+        // SAFETY: as above.
+        let from = unsafe { Array::<f32>::lent(&device, &[4], first).unwrap() };
+        to.copy_from(&from).unwrap();
+        drop(to);
+        assert_eq!(drops.load(Ordering::Relaxed), owners_left[0]);
+        drop(from);
+        assert_eq!(drops.load(Ordering::Relaxed), owners_left[1]);
+        assert_eq!(faulty.counts()["order_streams"], orders);
+        assert_eq!(output.to_vec().unwrap(), [1.0; 4]);
+    }
+    // The second array is never made: nothing is left behind.
+    let (input, drops) = lender(&device, &[1.0; 4]);
+    let first = lend(&input, &drops).on(one);
+    let second = lend(&input, &drops).on(one).beside(&first);
+    // SAFETY: as above.
+    drop(unsafe { Array::<f32>::lent(&device, &[4], first).unwrap() });
+    assert_eq!(drops.load(Ordering::Relaxed), 0);
+    drop(second);
+    assert_eq!(drops.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn memory_that_a_gpu_uses_is_not_lent_to_another() {
+    let devices =
+        [(); 2].map(|()| Device::with_driver(Arc::new(Emulator::new().unwrap()), Device::cpu().unwrap()));
+    let (input, drops) = lender(&devices[0], &[1.0; 4]);
+    // SAFETY: as above.
+    let stream = unsafe { ForeignStream::new(1) };
+    let first = lend(&input, &drops).on(stream);
+    let second = lend(&input, &drops).on(stream).beside(&first);
+    // SAFETY: as above; the other device refuses the memory.
+    let kept = unsafe { Array::<f32>::lent(&devices[0], &[4], first).unwrap() };
+    // SAFETY: as above.
+    let refused = unsafe { Array::<f32>::lent(&devices[1], &[4], second) };
+    assert!(refused.unwrap_err().to_string().contains("another device's"));
+    drop(kept);
+    assert_eq!(drops.load(Ordering::Relaxed), 2);
 }

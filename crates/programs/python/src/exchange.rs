@@ -436,8 +436,11 @@ impl<'py, T: Item> Output<'py, T> {
             Some(out) => out.clone(),
             None => empty(&input.object, shape, T::DTYPE)?,
         };
-        let given = Given::new("out", &object)?;
+        let mut given = Given::new("out", &object)?;
         given.expect::<T>()?;
+        if given.place == input.place {
+            given.lent = given.lent.beside(&input.lent);
+        }
         if given.shape != shape {
             let (expected, found) = (format_shape(shape), format_shape(&given.shape));
             return Err(PyValueError::new_err(format!("out: expected shape {expected}, found {found}")));

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use rayspin_core::{C32, C64, Error, Result};
 
 use super::argument::Home;
-use super::{Driver, Memory, Stream, View, ViewMut};
-use crate::{Element, ForeignStream, Lent};
+use super::{Driver, Lender, Lent, Memory, View, ViewMut};
+use crate::Element;
 
 /// How values are copied between a GPU and pageable host memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,36 +25,7 @@ pub(crate) struct Buffer {
     memory: Arc<Memory>,
     address: u64,
     bytes: u64,
-    lender: Option<Box<Lender>>,
-}
-
-/// Whose memory a buffer uses. Dropping it makes the owner's stream wait for the device's work so far.
-struct Lender {
-    driver: Arc<dyn Driver>,
-    memory: Arc<Memory>,
-    stream: Option<ForeignStream>,
-    owner: Option<Box<dyn Send + Sync>>,
-}
-
-impl Drop for Lender {
-    fn drop(&mut self) {
-        let Some(owner) = self.owner.take() else { return };
-        self.memory.gate.note_free();
-        let ordered = || match self.stream {
-            Some(stream) => {
-                let pass = self.memory.gate.pass_now("giving memory back");
-                pass.and_then(|_pass| self.driver.order_streams(Stream::Work, Stream::Foreign(stream)))
-            }
-            // Without a stream nobody knows what its owner does next: the host waits.
-            None => {
-                self.memory.gate.pass_now("giving memory back").and_then(|_pass| self.driver.synchronize())
-            }
-        };
-        if ordered().is_err() && !self.memory.idle(&*self.driver) {
-            let (driver, memory, stream) = (self.driver.clone(), self.memory.clone(), self.stream);
-            self.memory.defer(Lender { driver, memory, stream, owner: Some(owner) });
-        }
-    }
+    lender: Option<Arc<Lender>>,
 }
 
 #[allow(unsafe_code)]
@@ -108,19 +79,9 @@ impl Buffer {
         lent: Lent,
         bytes: u64,
     ) -> Result<Self> {
-        let pass = memory.gate.pass_now("borrowing memory")?;
-        if let Some(stream) = lent.stream {
-            driver.order_streams(Stream::Foreign(stream), Stream::Work)?;
-        }
-        drop(pass);
-        let (driver, memory, address) = (driver.clone(), memory.clone(), lent.address);
-        let lender = Box::new(Lender {
-            driver: driver.clone(),
-            memory: memory.clone(),
-            stream: lent.stream,
-            owner: Some(lent.owner),
-        });
-        Ok(Self { driver, memory, address, bytes, lender: Some(lender) })
+        lent.lender.lend_to(driver, memory)?;
+        let (driver, memory) = (driver.clone(), memory.clone());
+        Ok(Self { driver, memory, address: lent.address, bytes, lender: Some(lent.lender) })
     }
 
     pub(crate) fn view<T: Element>(&self) -> View<'_, T> {

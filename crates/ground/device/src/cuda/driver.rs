@@ -8,7 +8,7 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::ForeignStream;
+use super::ForeignStream;
 use rayspin_core::Result;
 
 use super::{Program, TextureLayout};

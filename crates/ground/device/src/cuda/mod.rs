@@ -13,6 +13,7 @@ mod compile;
 mod deferred;
 mod driver;
 mod launched;
+mod lent;
 mod machine;
 mod null_driver;
 mod pinned;
@@ -37,6 +38,8 @@ pub use driver::{
 };
 pub use launched::Launched;
 use launched::Trace;
+pub(crate) use lent::Lender;
+pub use lent::{ForeignStream, Lent};
 pub use machine::{NoGpu, Starting, count, driver_installed, fft_version, start};
 pub use null_driver::NullDriver;
 pub(crate) use pinned::PinnedBytes;

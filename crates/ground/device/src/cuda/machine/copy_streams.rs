@@ -13,6 +13,9 @@ pub(super) struct CopyStreams {
     shared: Arc<Shared>,
     /// To the device and to the host, each made when first used.
     streams: [Mutex<Option<OwnedStream>>; 2],
+    /// Orders two streams. A wait keeps what the event had recorded when it was queued, so one event serves
+    /// all; to make and destroy one takes longer than the order itself.
+    order: Mutex<Option<Copied>>,
 }
 
 struct OwnedStream(sys::CUstream);
@@ -32,7 +35,7 @@ unsafe impl Sync for Copied {}
 
 impl CopyStreams {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, streams: [Mutex::new(None), Mutex::new(None)] }
+        Self { shared, streams: [Mutex::new(None), Mutex::new(None)], order: Mutex::new(None) }
     }
 
     /// The CUDA stream behind a [`Stream`].
@@ -60,10 +63,15 @@ impl CopyStreams {
     pub(super) fn order(&self, from: Stream, to: Stream) -> Result<()> {
         let (from, to) = (self.stream(from)?, self.stream(to)?);
         let what = "ordering two streams";
-        let event = cu::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(failed(what))?;
-        let event = Copied { event, shared: self.shared.clone() };
-        // SAFETY: event and streams are of this context and live; an event that is destroyed while waited for
-        // goes later.
+        let mut order = lock(&self.order);
+        let event = match &mut *order {
+            Some(event) => event,
+            none => {
+                let event = cu::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
+                none.insert(Copied { event: event.map_err(failed(what))?, shared: self.shared.clone() })
+            }
+        };
+        // SAFETY: event and streams are of this context and live.
         unsafe {
             cu::event::record(event.event, from).map_err(failed(what))?;
             wait_event(to, event.event)
