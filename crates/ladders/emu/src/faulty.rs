@@ -205,7 +205,7 @@ unsafe impl Driver for Faulty {
     }
 
     fn order_streams(&self, from: Stream, to: Stream) -> Result<()> {
-        self.state.call("pass")?;
+        self.state.call("order_streams")?;
         self.inner.order_streams(from, to)
     }
 

@@ -102,6 +102,17 @@ fn on_behalf_of<T>(caller: Caller, work: impl FnOnce() -> T) -> T {
 
 /// Does `work` on the threads of a pool, for the caller of this thread, whom this thread asks while it waits.
 pub(super) fn on_pool<T: Send>(pool: &rayon::ThreadPool, work: impl FnOnce() -> T + Send) -> T {
+    let (mut work, mut result) = (Some(work), None);
+    on_pool_erased(pool, &mut || result = work.take().map(|work| work()));
+    match result {
+        Some(result) => result,
+        None => unreachable!("the pool did the work, or its panic went on in this thread"),
+    }
+}
+
+/// [`on_pool`] for work of any type. Compiled for each of the 130 types of the kernels' work, it was a sixth of
+/// all code that the compiler made of them.
+fn on_pool_erased(pool: &rayon::ThreadPool, work: &mut (dyn FnMut() + Send)) {
     let caller = CALLER.with_borrow(Clone::clone);
     // Work of a pool's own thread goes on in this thread.
     let Some(Caller { stop, question }) = caller.filter(|_| pool.current_thread_index().is_none()) else {
@@ -112,7 +123,7 @@ pub(super) fn on_pool<T: Send>(pool: &rayon::ThreadPool, work: impl FnOnce() -> 
     if question.asked.get().elapsed() >= PERIOD {
         question.ask();
     }
-    let (result, ended) = (Mutex::new(None::<thread::Result<T>>), Condvar::new());
+    let (result, ended) = (Mutex::new(None::<thread::Result<()>>), Condvar::new());
     let lock = || -> MutexGuard<'_, _> { result.lock().unwrap_or_else(PoisonError::into_inner) };
     pool.in_place_scope(|scope| {
         scope.spawn(|_| {
@@ -123,7 +134,7 @@ pub(super) fn on_pool<T: Send>(pool: &rayon::ThreadPool, work: impl FnOnce() -> 
         let mut waiting = lock();
         loop {
             match waiting.take() {
-                Some(Ok(value)) => return value,
+                Some(Ok(())) => return,
                 Some(Err(panic)) => resume_unwind(panic),
                 None => {}
             }
@@ -135,7 +146,7 @@ pub(super) fn on_pool<T: Send>(pool: &rayon::ThreadPool, work: impl FnOnce() -> 
                 waiting = lock();
             }
         }
-    })
+    });
 }
 
 #[cfg(test)]
