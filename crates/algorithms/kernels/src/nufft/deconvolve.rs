@@ -4,6 +4,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::Real;
 use rayspin_device::Cpu;
+use rayspin_device::cpu::PoolLoop;
 
 use super::cpu::pass_rows;
 use super::kernel::Kernel;
@@ -53,7 +54,7 @@ impl<R: Real> Deconvolution<R> {
         let [_, _, nx] = self.matrix;
         let rows = pass_rows(nx);
         cpu.run(|| {
-            image.par_chunks_mut(nx).with_min_len(rows).enumerate().for_each(|(row, to)| {
+            image.par_chunks_mut(nx).with_min_len(rows).enumerate().each(|(row, to)| {
                 let from = &grid[self.fine_row(row)..][..self.fine[2]];
                 let factor = self.row_factor(row);
                 let (negative, positive) = to.split_at_mut(nx / 2);
@@ -79,7 +80,7 @@ impl<R: Real> Deconvolution<R> {
         };
         let rows = pass_rows(fx);
         cpu.run(|| {
-            grid.par_chunks_mut(fx).with_min_len(rows).enumerate().for_each(|(fine_row, to)| {
+            grid.par_chunks_mut(fx).with_min_len(rows).enumerate().each(|(fine_row, to)| {
                 let (Some(z), Some(y)) =
                     (unwrap(fine_row / fy, fz, self.matrix[0]), unwrap(fine_row % fy, fy, ny))
                 else {

@@ -4,10 +4,10 @@ mod allocator;
 mod assumed;
 mod memory;
 pub mod simd;
+mod small;
 mod stop;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayspin_core::{Error, Result};
 
@@ -16,15 +16,12 @@ pub use memory::{
     copied, expect_addresses, expect_memory, largest_cache, memory, peak_memory, prefer_huge_pages,
     process_memory, return_freed_memory, trim_memory, try_reserve, try_with_capacity, zeroed,
 };
+pub use small::PoolLoop;
 pub use stop::{Stop, listening};
 
 /// A pool of threads and the SIMD level of this machine.
 pub struct Cpu {
     pool: rayon::ThreadPool,
-    /// One thread for small work; none where the system can start no more.
-    alone: OnceLock<Option<rayon::ThreadPool>>,
-    /// Whether a caller has that thread.
-    taken: AtomicBool,
     level: simd::Level,
 }
 
@@ -44,44 +41,30 @@ impl Cpu {
                     Error::value("threads", "a number that the system can start", format!("{threads} ({e})"))
                 })
             })?;
-        Ok(Self { pool, alone: OnceLock::new(), taken: AtomicBool::new(false), level })
+        Ok(Self { pool, level })
     }
 
     /// Runs `work` inside the pool. `rayon`'s parallel iterators in `work` use only this device's threads. A
     /// caller that is [`listening`] is asked meanwhile whether it still wants the result.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        // Small work goes on in its own thread.
-        let alone = self.alone.get().and_then(Option::as_ref);
-        let pool = alone.filter(|alone| alone.current_thread_index().is_some()).unwrap_or(&self.pool);
-        stop::on_pool(pool, work)
+        // A part of small work.
+        if small::is_alone() { work() } else { stop::on_pool(&self.pool, work) }
     }
 
-    /// [`Cpu::run`] on one thread, for work of some microseconds: to wake other threads takes longer. While
-    /// another caller has that thread, the work runs in the pool.
+    /// [`Cpu::run`] for work of some microseconds, in the caller's own thread: to wake another one takes
+    /// longer. Loops in it are [`PoolLoop`]s.
     ///
     /// ```
     /// let device = rayspin_device::Device::cpu()?;
     /// assert_eq!(device.cpu_side().run_small(|| 1 + 1), 2);
     /// # Ok::<(), rayspin_core::Error>(())
     /// ```
-    pub fn run_small<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        /// Frees the thread at the end, also of a panic.
-        struct Taken<'a>(&'a AtomicBool);
-        impl Drop for Taken<'_> {
-            fn drop(&mut self) {
-                self.0.store(false, Ordering::Release);
-            }
+    pub fn run_small<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.pool.current_thread_index().is_some() {
+            return work();
         }
-        let of_pool = self.threads() == 1 || self.pool.current_thread_index().is_some();
-        if of_pool || self.taken.swap(true, Ordering::Acquire) {
-            return self.run(work);
-        }
-        let _taken = Taken(&self.taken);
-        let alone = || {
-            let builder = rayon::ThreadPoolBuilder::new().num_threads(1);
-            builder.thread_name(|_| "rayspin-small".to_owned()).build().ok()
-        };
-        stop::on_pool(self.alone.get_or_init(alone).as_ref().unwrap_or(&self.pool), work)
+        stop::ask_in_time();
+        small::alone(work)
     }
 
     /// [`Cpu::run`] on new threads, as many as the pool has, which end with the work. The memory that
@@ -171,24 +154,58 @@ pub fn clock_mhz() -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::Arc;
+    use std::time::Duration;
 
+    use rayon::prelude::*;
+    use rayspin_core::Error;
+
+    use super::{PoolLoop, Stop, listening};
     use crate::Device;
 
     #[test]
-    fn small_work_stays_in_its_thread_and_does_not_wait_for_other_small_work() {
+    fn small_work_and_its_loops_stay_in_the_callers_thread() {
         let device = Device::cpu_with_threads(2).unwrap();
         let cpu = device.cpu_side();
-        let name = || std::thread::current().name().unwrap_or_default().to_owned();
-        // Work inside goes on in the same thread; work of another caller meanwhile finds the pool.
-        let (inside, other) = cpu.run_small(|| {
-            let other = std::thread::scope(|scope| scope.spawn(|| cpu.run_small(name)).join().unwrap());
-            (cpu.run(name), other)
+        let own = std::thread::current().id();
+        let here = || assert_eq!(std::thread::current().id(), own);
+        cpu.run_small(|| {
+            here();
+            cpu.run(here);
+            (0..1000).into_par_iter().with_max_len(1).each(|_| here());
+            let mut squares = [0; 1000];
+            squares.par_chunks_mut(3).enumerate().each_with(
+                || 0,
+                |seen, (i, part)| {
+                    here();
+                    assert_eq!(*seen, i);
+                    *seen += 1;
+                    part.iter_mut().enumerate().for_each(|(j, square)| *square = (3 * i + j).pow(2));
+                },
+            );
+            assert!(squares.iter().enumerate().all(|(i, &square)| square == i * i));
         });
-        assert_eq!(inside, "rayspin-small");
-        assert!(other.starts_with("rayspin-") && other != inside, "{other}");
-        // A panic gives the thread back.
+        // A panic ends it, and other work spreads.
         let panics = AssertUnwindSafe(|| cpu.run_small(|| panic!("expected")));
         assert!(catch_unwind(panics).is_err());
-        assert_eq!(cpu.run_small(name), "rayspin-small");
+        assert_ne!(cpu.run(|| std::thread::current().id()), own);
+        cpu.run(|| (0..100).into_par_iter().each(|_| assert_ne!(std::thread::current().id(), own)));
+    }
+
+    #[test]
+    fn small_work_asks_its_caller_and_hears_the_answer() {
+        let device = Device::cpu_with_threads(2).unwrap();
+        let flag = Arc::new(AtomicBool::new(false));
+        let ask = {
+            let flag = flag.clone();
+            move || flag.store(true, Ordering::Relaxed)
+        };
+        let ended = listening(&flag, ask, || {
+            assert_eq!(device.cpu_side().run_small(|| Stop::of_caller().check()), Ok(()));
+            std::thread::sleep(Duration::from_millis(60));
+            device.cpu_side().run_small(|| Stop::of_caller().check())
+        });
+        assert_eq!(ended, Err(Error::Interrupted));
     }
 }

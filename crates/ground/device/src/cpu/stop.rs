@@ -38,6 +38,20 @@ impl Question {
         (self.ask)();
         self.asked.set(Instant::now());
     }
+
+    fn ask_in_time(&self) {
+        if self.asked.get().elapsed() >= PERIOD {
+            self.ask();
+        }
+    }
+}
+
+/// Asks the caller of this thread if it was not asked for a while.
+pub(super) fn ask_in_time() {
+    let question = CALLER.with_borrow(|caller| caller.as_ref().and_then(|caller| caller.question.clone()));
+    if let Some(question) = question {
+        question.ask_in_time();
+    }
 }
 
 /// Whether the caller of a computation wants it to end. Without [`listening`] it never does.
@@ -120,9 +134,7 @@ fn on_pool_erased(pool: &rayon::ThreadPool, work: &mut (dyn FnMut() + Send)) {
     };
     let work = move || on_behalf_of(Caller { stop, question: None }, work);
     let Some(question) = question else { return pool.install(work) };
-    if question.asked.get().elapsed() >= PERIOD {
-        question.ask();
-    }
+    question.ask_in_time();
     let (result, ended) = (Mutex::new(None::<thread::Result<()>>), Condvar::new());
     let lock = || -> MutexGuard<'_, _> { result.lock().unwrap_or_else(PoisonError::into_inner) };
     pool.in_place_scope(|scope| {

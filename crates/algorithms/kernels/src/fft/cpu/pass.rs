@@ -5,7 +5,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::Stop;
+use rayspin_device::cpu::{PoolLoop, Stop};
 use rayspin_device::cpu::simd::{Level, dispatch};
 use rayspin_line_fft::Fft;
 
@@ -278,15 +278,14 @@ impl<R: Real> Plan<R> {
         let (min, stop) = ((TASK_ELEMENTS / self.chunk).max(1), Stop::of_caller());
         let per_item = self.item / self.chunk;
         let work = |scratch: &mut Scratch<R>, chunk: &mut [Complex<R>]| {
-            for pass in &self.local {
+            for pass in self.local.iter().take_while(|_| !stop.is_set()) {
                 pass.run(chunk, scratch);
             }
         };
         if self.chunks.len() == per_item {
             data.par_chunks_exact_mut(self.chunk)
                 .with_min_len(min)
-                .filter(|_| !stop.is_set())
-                .for_each_init(|| Scratch::new(&self.local), work);
+                .each_with(|| Scratch::new(&self.local), work);
         } else {
             let mut wanted = vec![false; per_item];
             self.chunks.iter().for_each(|&chunk| wanted[chunk] = true);
@@ -296,8 +295,7 @@ impl<R: Real> Plan<R> {
                 .filter(|(index, _)| wanted[index % per_item])
                 .map(|(_, chunk)| chunk)
                 .collect();
-            let chunks = chunks.into_par_iter().with_min_len(min).filter(|_| !stop.is_set());
-            chunks.for_each_init(|| Scratch::new(&self.local), work);
+            chunks.into_par_iter().with_min_len(min).each_with(|| Scratch::new(&self.local), work);
         }
     }
 }
@@ -362,7 +360,7 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
     let parts = (TASKS_A_THREAD * threads).div_ceil(arrays.len().max(1)).min(blocks.len());
     let stop = Stop::of_caller();
     if threads == 1 || parts <= 1 || arrays.len() >= 2 * threads {
-        arrays.into_par_iter().enumerate().for_each_init(
+        arrays.into_par_iter().enumerate().each_with(
             || work.state(),
             |state, (array, data)| {
                 let mut rows = Whole { data, inner };
@@ -398,7 +396,7 @@ pub(crate) fn for_each_block<R: Real, W: BlockWork<R>>(
             start = end;
         }
     }
-    tasks.into_par_iter().for_each_init(
+    tasks.into_par_iter().each_with(
         || work.state(),
         |state, (array, indices, start, mut rows)| {
             for index in indices.take_while(|_| !stop.is_set()) {

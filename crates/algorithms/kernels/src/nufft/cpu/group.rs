@@ -9,7 +9,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::Real;
 use rayspin_device::Cpu;
-use rayspin_device::cpu::Stop;
+use rayspin_device::cpu::{PoolLoop, Stop};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd};
 
@@ -248,7 +248,7 @@ impl<R: Real> Gridding<R> {
         let grids: Vec<&[Complex<R>]> = grids.chunks_exact(layout.cells()).collect();
         let scatter = Scatter::new(&mut *interleaved);
         cpu.run(|| {
-            (0..total.div_ceil(INTERP_POINTS)).into_par_iter().with_max_len(1).for_each_init(
+            (0..total.div_ceil(INTERP_POINTS)).into_par_iter().with_max_len(1).each_with(
                 || (Aligned::new(2 * items * layout.local_len()), Vec::new()),
                 |(local, values), task| {
                     let local = local.get();
@@ -280,7 +280,7 @@ impl<R: Real> Gridding<R> {
         }
         cpu.run(|| {
             let from = interleaved.par_chunks(items * RUN);
-            runs.par_iter_mut().zip(from).for_each(|(rows, from)| (kernels.write)(level, rows, from));
+            runs.par_iter_mut().zip(from).each(|(rows, from)| (kernels.write)(level, rows, from));
         });
     }
 }

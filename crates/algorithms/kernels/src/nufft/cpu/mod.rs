@@ -14,7 +14,7 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::Stop;
+use rayspin_device::cpu::{PoolLoop, Stop};
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
 use super::coordinates::Coordinates;
@@ -165,7 +165,7 @@ impl<R: Real> Gridding<R> {
         let tasks: Vec<_> = self.parts.iter().zip(self.slabs(grid, halo)).collect();
         let (level, stop) = (cpu.level(), Stop::of_caller());
         cpu.run(|| {
-            tasks.into_par_iter().with_max_len(1).for_each_init(
+            tasks.into_par_iter().with_max_len(1).each_with(
                 || (Aligned::new(2 * layout.local_len()), Vec::new()),
                 |(local, values), (part, mut slab)| {
                     let local = local.get();
@@ -236,7 +236,7 @@ impl<R: Real> Gridding<R> {
             slices.push((s, own));
             rest = after;
         }
-        slices.into_par_iter().with_max_len(1).for_each(|(s, own)| {
+        slices.into_par_iter().with_max_len(1).each(|(s, own)| {
             let before = (s + slabs - 1) % slabs;
             for (part, buffer) in &buffers {
                 let (slab_part, halo_part) = buffer.split_at(buffer.len() - reach * inner);
@@ -264,7 +264,7 @@ impl<R: Real> Gridding<R> {
         assert_eq!(samples.len(), total);
         let scatter = Scatter::new(samples);
         cpu.run(|| {
-            (0..total.div_ceil(INTERP_POINTS)).into_par_iter().with_max_len(1).for_each_init(
+            (0..total.div_ceil(INTERP_POINTS)).into_par_iter().with_max_len(1).each_with(
                 || (Aligned::new(2 * layout.local_len()), Vec::new()),
                 |(local, values), task| {
                     let local = local.get();
