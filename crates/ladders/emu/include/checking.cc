@@ -36,7 +36,7 @@ struct Range {
 };
 
 // As in Rust.
-enum Fault : uint32_t { RACE = 1, SAME_VALUES = 2, OUTSIDE = 3, UNWRITTEN = 4 };
+enum Fault : uint32_t { RACE = 1, SAME_VALUES = 2, OUTSIDE = 3, UNWRITTEN = 4, ENDED = 5 };
 enum : uint32_t { SHARED_ARRAY = 0x80000000, NO_ARRAY = 0xffffffff };
 struct Finding {
     uint32_t fault, array;
@@ -530,10 +530,15 @@ HIDDEN void emu_check_block(uint64_t number, unsigned count) {
     for (unsigned i = 0; i < count; i++) threads[i].clock = 1;
 }
 
-// All threads that have not ended came to a barrier.
-HIDDEN void emu_check_barrier() {
+// All threads that have not ended came to the barrier at `code`; `ended` is one that has, or negative.
+HIDDEN void emu_check_barrier(const void* code, int ended) {
     if (!on) return;
     settle();
+    if (ended >= 0) {
+        Finding f = {};
+        f.fault = ENDED, f.array = NO_ARRAY, f.code = code_of(code), f.block = block, f.thread = (uint16_t)ended;
+        keep(f);
+    }
     const Set* known = nullptr;
     bool fenced = false;
     for (uint32_t i = 0; i < thread_count; i++) {

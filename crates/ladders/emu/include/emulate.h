@@ -236,58 +236,66 @@ EMU_STORE(__stcs)
 EMU_STORE(__stwt)
 #undef EMU_STORE
 
-// Integers.
-static inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
-static inline int __clzll(long long v) { return v ? __builtin_clzll((unsigned long long)v) : 64; }
-static inline int __popc(unsigned v) { return __builtin_popcount(v); }
-static inline int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
-static inline int __ffs(int v) { return __builtin_ffs(v); }
-static inline int __ffsll(long long v) { return __builtin_ffsll(v); }
-static inline unsigned __brev(unsigned v) {
+// Integers. What a GPU does in an instruction or a few is out of line where instructions are counted: the
+// host's loops and shifts are not a GPU's, and assembly.rs knows the name that is called.
+#if defined(EMU_COUNT) && !defined(EMU_CHECK)
+#define EMU_ONE static __attribute__((noinline, noclone, const)) EMU_PLUMBING
+#define EMU_FEW static __attribute__((noinline, noclone)) EMU_PLUMBING
+#else
+#define EMU_ONE static inline
+#define EMU_FEW static inline
+#endif
+EMU_ONE int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
+EMU_ONE int __clzll(long long v) { return v ? __builtin_clzll((unsigned long long)v) : 64; }
+EMU_ONE int __popc(unsigned v) { return __builtin_popcount(v); }
+EMU_ONE int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
+EMU_ONE int __ffs(int v) { return __builtin_ffs(v); }
+EMU_ONE int __ffsll(long long v) { return __builtin_ffsll(v); }
+EMU_ONE unsigned __brev(unsigned v) {
     v = (v >> 1 & 0x55555555u) | (v & 0x55555555u) << 1;
     v = (v >> 2 & 0x33333333u) | (v & 0x33333333u) << 2;
     v = (v >> 4 & 0x0f0f0f0fu) | (v & 0x0f0f0f0fu) << 4;
     return __builtin_bswap32(v);
 }
-static inline unsigned long long __brevll(unsigned long long v) {
+EMU_ONE unsigned long long __brevll(unsigned long long v) {
     return (unsigned long long)__brev((unsigned)v) << 32 | __brev((unsigned)(v >> 32));
 }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
-static inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
-static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+EMU_ONE unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+EMU_ONE int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
+EMU_ONE unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
-static inline long long __mul64hi(long long a, long long b) { return (long long)((__int128)a * b >> 64); }
-static inline int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
-static inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
-static inline unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned by) {
+EMU_ONE long long __mul64hi(long long a, long long b) { return (long long)((__int128)a * b >> 64); }
+EMU_ONE int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+EMU_ONE unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
+EMU_ONE unsigned __funnelshift_l(unsigned lo, unsigned hi, unsigned by) {
     return (unsigned)(((unsigned long long)hi << 32 | lo) << (by & 31) >> 32);
 }
-static inline unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned by) {
+EMU_ONE unsigned __funnelshift_r(unsigned lo, unsigned hi, unsigned by) {
     return (unsigned)(((unsigned long long)hi << 32 | lo) >> (by & 31));
 }
 #define EMU_PAIRS(NAME, PICK)                                                                                         \
-    static inline unsigned NAME(unsigned a, unsigned b) {                                                             \
+    EMU_ONE unsigned NAME(unsigned a, unsigned b) {                                                             \
         unsigned al = a & 0xffff, bl = b & 0xffff, ah = a >> 16, bh = b >> 16;                                        \
         return (al PICK bl ? al : bl) | (ah PICK bh ? ah : bh) << 16;                                                 \
     }
 EMU_PAIRS(__vmaxu2, >)
 EMU_PAIRS(__vminu2, <)
 #undef EMU_PAIRS
-static inline unsigned __sad(int a, int b, unsigned c) { return c + (a < b ? (unsigned)b - (unsigned)a : (unsigned)a - (unsigned)b); }
-static inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a < b ? b - a : a - b); }
+EMU_ONE unsigned __sad(int a, int b, unsigned c) { return c + (a < b ? (unsigned)b - (unsigned)a : (unsigned)a - (unsigned)b); }
+EMU_ONE unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a < b ? b - a : a - b); }
 // Four bytes at once.
-static inline unsigned __vabsdiffu4(unsigned a, unsigned b) {
+EMU_ONE unsigned __vabsdiffu4(unsigned a, unsigned b) {
     unsigned result = 0;
     for (int i = 0; i < 32; i += 8) result |= __usad(a >> i & 0xff, b >> i & 0xff, 0) << i;
     return result;
 }
-static inline unsigned __vsadu4(unsigned a, unsigned b) {
+EMU_ONE unsigned __vsadu4(unsigned a, unsigned b) {
     unsigned result = 0;
     for (int i = 0; i < 32; i += 8) result = __usad(a >> i & 0xff, b >> i & 0xff, result);
     return result;
 }
-static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
+EMU_ONE unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
     unsigned long long bytes = (unsigned long long)b << 32 | a;
     unsigned result = 0;
     for (int i = 0; i < 4; i++) result |= (unsigned)(bytes >> (which >> 4 * i & 7) * 8 & 0xff) << 8 * i;
@@ -303,10 +311,20 @@ EMU_NUMBER(char) EMU_NUMBER(signed char) EMU_NUMBER(unsigned char) EMU_NUMBER(sh
 EMU_NUMBER(int) EMU_NUMBER(unsigned) EMU_NUMBER(long) EMU_NUMBER(unsigned long)
 EMU_NUMBER(long long) EMU_NUMBER(unsigned long long) EMU_NUMBER(float) EMU_NUMBER(double)
 #undef EMU_NUMBER
+}  // namespace emu
+EMU_ONE int emu_least(int a, int b) { return a < b ? a : b; }
+EMU_ONE int emu_most(int a, int b) { return a > b ? a : b; }
+EMU_ONE unsigned umin(unsigned a, unsigned b) { return a < b ? a : b; }
+EMU_ONE unsigned umax(unsigned a, unsigned b) { return a > b ? a : b; }
+namespace emu {
+static inline int smaller(int a, int b) { return emu_least(a, b); }
+static inline unsigned smaller(unsigned a, unsigned b) { return umin(a, b); }
 static inline float smaller(float a, float b) { return fminf(a, b); }
 static inline double smaller(double a, double b) { return fmin(a, b); }
 template <class T>
 static inline T smaller(T a, T b) { return b < a ? b : a; }
+static inline int larger(int a, int b) { return emu_most(a, b); }
+static inline unsigned larger(unsigned a, unsigned b) { return umax(a, b); }
 static inline float larger(float a, float b) { return fmaxf(a, b); }
 static inline double larger(double a, double b) { return fmax(a, b); }
 template <class T>
@@ -322,8 +340,6 @@ static inline emu::Common<typename emu::Number<A>::type, typename emu::Number<B>
     typedef emu::Common<A, B> C;
     return emu::larger((C)a, (C)b);
 }
-static inline unsigned umin(unsigned a, unsigned b) { return a < b ? a : b; }
-static inline unsigned umax(unsigned a, unsigned b) { return a > b ? a : b; }
 
 // Numbers as bits, and the other way.
 #define EMU_BITS(NAME, FROM, TO)                                                                                      \
@@ -358,10 +374,10 @@ static inline EMU_CALLED I whole(F v) {
 }
 }  // namespace emu
 #define EMU_CONVERT(NAME, F, I)                                                                                       \
-    static inline I NAME##_rn(F v) { return emu::whole<I>((F)__builtin_rint(v)); }                                    \
-    static inline I NAME##_rd(F v) { return emu::whole<I>((F)__builtin_floor(v)); }                                   \
-    static inline I NAME##_ru(F v) { return emu::whole<I>((F)__builtin_ceil(v)); }                                    \
-    static inline I NAME##_rz(F v) { return emu::whole<I>((F)__builtin_trunc(v)); }
+    EMU_ONE I NAME##_rn(F v) { return emu::whole<I>((F)__builtin_rint(v)); }                                    \
+    EMU_ONE I NAME##_rd(F v) { return emu::whole<I>((F)__builtin_floor(v)); }                                   \
+    EMU_ONE I NAME##_ru(F v) { return emu::whole<I>((F)__builtin_ceil(v)); }                                    \
+    EMU_ONE I NAME##_rz(F v) { return emu::whole<I>((F)__builtin_trunc(v)); }
 EMU_CONVERT(__float2int, float, int)
 EMU_CONVERT(__float2uint, float, unsigned)
 EMU_CONVERT(__float2ll, float, long long)
@@ -402,10 +418,10 @@ static inline double __drcp_rn(double v) { return 1.0 / v; }
 static inline float __frsqrt_rn(float v) { return (float)(1.0 / __builtin_sqrt((double)v)); }
 
 // Functions.
-static inline float rsqrtf(float v) { return 1.0f / __builtin_sqrtf(v); }
-static inline double rsqrt(double v) { return 1.0 / __builtin_sqrt(v); }
+EMU_ONE float rsqrtf(float v) { return 1.0f / __builtin_sqrtf(v); }
+EMU_ONE double rsqrt(double v) { return 1.0 / __builtin_sqrt(v); }
 static inline float rsqrt(float v) { return rsqrtf(v); }
-static inline EMU_CALLED float __saturatef(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v; }
+EMU_ONE float __saturatef(float v) { return v != v ? 0.0f : v < 0 ? 0.0f : v > 1 ? 1.0f : v; }
 static inline float saturate(float v) { return __saturatef(v); }
 namespace emu {
 // sin(πv) and cos(πv), exact at multiples of ½.
@@ -422,33 +438,39 @@ static inline EMU_CALLED void sincos_pi(double v, double* s, double* c) {
     if (v - v != 0) *s = *c = v - v;
 }
 }  // namespace emu
-static inline void sincospi(double v, double* s, double* c) { emu::sincos_pi(v, s, c); }
-static inline void sincospif(float v, float* s, float* c) {
+EMU_FEW void sincospi(double v, double* s, double* c) { emu::sincos_pi(v, s, c); }
+EMU_FEW void sincospif(float v, float* s, float* c) {
     double a, b;
     emu::sincos_pi(v, &a, &b);
     *s = (float)a, *c = (float)b;
 }
-static inline double sinpi(double v) { double s, c; sincospi(v, &s, &c); return s; }
-static inline double cospi(double v) { double s, c; sincospi(v, &s, &c); return c; }
-static inline float sinpif(float v) { float s, c; sincospif(v, &s, &c); return s; }
-static inline float cospif(float v) { float s, c; sincospif(v, &s, &c); return c; }
+EMU_ONE double sinpi(double v) { double s, c; sincospi(v, &s, &c); return s; }
+EMU_ONE double cospi(double v) { double s, c; sincospi(v, &s, &c); return c; }
+EMU_ONE float sinpif(float v) { float s, c; sincospif(v, &s, &c); return s; }
+EMU_ONE float cospif(float v) { float s, c; sincospif(v, &s, &c); return c; }
 static inline float sinpi(float v) { return sinpif(v); }
 static inline float cospi(float v) { return cospif(v); }
 static inline void sincospi(float v, float* s, float* c) { sincospif(v, s, c); }
 // Overloads that the host's library does not have.
 static inline void sincos(float v, float* s, float* c) { sincosf(v, s, c); }
 // The fast ones are as exact as the others here.
-#define __sinf(v) (sinf(v))
-#define __cosf(v) (cosf(v))
+EMU_ONE float emu_fast_sin(float v) { return sinf(v); }
+EMU_ONE float emu_fast_cos(float v) { return cosf(v); }
+EMU_ONE float emu_fast_exp(float v) { return expf(v); }
+EMU_ONE float emu_fast_log(float v) { return log2f(v); }
+EMU_ONE float emu_fast_div(float a, float b) { return a / b; }
+EMU_FEW void emu_fast_sincos(float v, float* s, float* c) { sincosf(v, s, c); }
+#define __sinf(v) (emu_fast_sin(v))
+#define __cosf(v) (emu_fast_cos(v))
 #define __tanf(v) (tanf(v))
-#define __sincosf(v, s, c) (sincosf((v), (s), (c)))
-#define __expf(v) (expf(v))
+#define __sincosf(v, s, c) (emu_fast_sincos((v), (s), (c)))
+#define __expf(v) (emu_fast_exp(v))
 #define __exp10f(v) (exp10f(v))
 #define __logf(v) (logf(v))
-#define __log2f(v) (log2f(v))
+#define __log2f(v) (emu_fast_log(v))
 #define __log10f(v) (log10f(v))
 #define __powf(a, b) (powf(a, b))
-#define __fdividef(a, b) ((float)(a) / (float)(b))
+#define __fdividef(a, b) (emu_fast_div((float)(a), (float)(b)))
 static inline float norm3df(float a, float b, float c) { return sqrtf(a * a + b * b + c * c); }
 static inline double norm3d(double a, double b, double c) { return sqrt(a * a + b * b + c * c); }
 static inline float rhypotf(float a, float b) { return 1.0f / hypotf(a, b); }

@@ -105,7 +105,7 @@ extern __attribute__((visibility("hidden"))) const void* emu_check_stack;
 __attribute__((visibility("hidden"))) void emu_check_arena(const void* begin, size_t bytes);
 __attribute__((visibility("hidden"))) void emu_check_other(const void* begin, size_t bytes);
 __attribute__((visibility("hidden"))) void emu_check_block(uint64_t number, unsigned count);
-__attribute__((visibility("hidden"))) void emu_check_barrier();
+__attribute__((visibility("hidden"))) void emu_check_barrier(const void* code, int ended);
 __attribute__((visibility("hidden"))) void emu_check_warp(unsigned first, uint32_t lanes);
 __attribute__((visibility("hidden"))) void emu_check_comes(unsigned barrier);
 __attribute__((visibility("hidden"))) void emu_check_numbered(unsigned barrier, const uint8_t* came, uint8_t waits);
@@ -209,6 +209,8 @@ struct Workspace {
     bool backwards, failed;
     unsigned at_barrier;
     int barrier_line;
+    // Where one of those who wait called it.
+    const void* barrier_code;
     Barrier barrier_kind;
     Numbered numbered[NUMBERS];
     int running;
@@ -300,15 +302,18 @@ static EMU_PLUMBING void wait(Workspace* w, State state) {
 
 // Lets all who wait at the barrier go on, except `but`.
 static EMU_PLUMBING void release_barrier(Workspace* w, int but) {
-    EMU_ORDER(emu_check_barrier());
     uint64_t sum = 0;
     unsigned seen = 0;
+    int ended = -1;
     for (unsigned i = 0; i < w->count; i++) {
+        if (ended < 0 && w->threads[i].state == DONE) ended = (int)i;
         if ((int)i == but || w->threads[i].state == AT_BARRIER) {
             sum += w->threads[i].operand != 0;
             seen++;
         }
     }
+    (void)ended;
+    EMU_ORDER(emu_check_barrier(w->barrier_code, ended));
     uint64_t result = w->barrier_kind == AND ? sum == seen : w->barrier_kind == OR ? sum != 0 : sum;
     for (unsigned k = 0; k < w->count; k++) {
         unsigned i = w->backwards ? w->count - 1 - k : k;
@@ -326,6 +331,7 @@ static __attribute__((noinline)) EMU_PLUMBING int barrier(Barrier kind, int line
     if (w->at_barrier == 0) {
         w->barrier_line = line;
         w->barrier_kind = kind;
+        w->barrier_code = EMU_HERE;
     } else if (w->barrier_line != line || w->barrier_kind != kind) {
         char text[200];
         snprintf(text, sizeof text,

@@ -17,6 +17,10 @@ use crate::lock;
 use crate::loops::Loops;
 use crate::split::split;
 use crate::translate::{Tells, Ways, translate};
+use crate::words::{has_word, without_comments};
+
+/// Defined where the emulator compiles a program.
+const EMULATED: &str = "RAYSPIN_EMULATED";
 
 /// The host's C++ compiler.
 #[derive(Debug, Clone)]
@@ -37,9 +41,10 @@ const HASH: usize = 32;
 /// The runtime of counting, and what a program for it is compiled with: at `-O1` and without jumps that are
 /// threaded through copies of blocks a block of the source stays one block, so that lanes meet in it again;
 /// without `-ftree-sra` the copy of a vector stays one access. Later versions of the compiler may turn on
-/// other passes at `-O1` that copy or join blocks.
+/// other passes at `-O1` that copy or join blocks. Loops that the source wants unrolled altogether are, and
+/// short ones of a known number of turns; a loop with an unknown number stays one, so that lanes meet in it.
 const COUNTER: &str = include_str!("../include/counting.cc");
-const COUNTING: [&str; 13] = [
+const COUNTING: [&str; 15] = [
     "-O1",
     "-fno-tree-sra",
     "-fno-thread-jumps",
@@ -49,6 +54,8 @@ const COUNTING: [&str; 13] = [
     "-fno-unswitch-loops",
     "-fno-ipa-cp-clone",
     "-fno-partial-inlining",
+    "-fpeel-loops",
+    "-fdisable-rtl-loop2_unroll",
     "-fsanitize=thread",
     "--param=tsan-distinguish-volatile=1",
     "-fsanitize-coverage=trace-pc",
@@ -255,15 +262,28 @@ impl Compiler {
     ///
     /// Errors: the preprocessor's message.
     pub(crate) fn ways(&self, program: &Program) -> Result<(Program, Ways)> {
-        let text = self.preprocessed(program)?;
+        let text = self.preprocessed(program, true)?;
         let ways = Ways { loops: Loops::of(&text), splits: split(&text) };
         Ok((Program { name: program.name, text, defines: Vec::new() }, ways))
     }
 
-    fn preprocessed(&self, program: &Program) -> Result<String> {
+    /// Whether the emulator compiles other lines of a program than a compiler for GPUs.
+    pub(crate) fn has_twin(&self, program: &Program) -> bool {
+        if !has_word(&without_comments(&program.text), EMULATED) {
+            return false;
+        }
+        match (self.preprocessed(program, true), self.preprocessed(program, false)) {
+            (Ok(here), Ok(there)) => here != there,
+            _ => true,
+        }
+    }
+
+    fn preprocessed(&self, program: &Program, emulated: bool) -> Result<String> {
         let failed = |detail: String| Failure { words: detail }.of(program);
-        let mut text =
-            String::from("#define RAYSPIN_EMULATED 1\n#define __CUDACC__ 1\n#define __CUDA_ARCH__ 900\n");
+        let mut text = String::from("#define __CUDACC__ 1\n#define __CUDA_ARCH__ 900\n");
+        if emulated {
+            text.push_str(&format!("#define {EMULATED} 1\n"));
+        }
         for (name, value) in &program.defines {
             text.push_str(&format!("#define {name} {value}\n"));
         }
@@ -474,6 +494,19 @@ mod tests {
 
     fn compiler(folder: &Path) -> Compiler {
         Compiler::find().unwrap().keeping(folder.to_owned())
+    }
+
+    #[test]
+    fn a_program_has_a_twin_where_other_lines_are_compiled() {
+        let text = "#if HALF\n#ifdef RAYSPIN_EMULATED\nint a;\n#else\nint b;\n#endif\n#endif\n";
+        let program = |half: &str| Program {
+            name: "halves",
+            text: format!("{text}{PROGRAM}"),
+            defines: vec![("HALF", half.to_owned())],
+        };
+        let compiler = compiler(Path::new("unused"));
+        assert!(compiler.has_twin(&program("1")) && !compiler.has_twin(&program("0")));
+        assert!(!compiler.has_twin(&Program { name: "one", text: PROGRAM.to_owned(), defines: Vec::new() }));
     }
 
     #[test]

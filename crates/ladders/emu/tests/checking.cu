@@ -160,6 +160,16 @@ __global__ void half_barrier(float* out) {
     out[threadIdx.x] = 1;
 }
 
+// Threads behind the last number return before the barrier.
+__global__ void left_early(const float* in, float* out, int count) {
+    __shared__ float kept[64];
+    const int i = threadIdx.x;
+    if (i >= count) return;
+    kept[i] = in[i];
+    __syncthreads();  // without those who left
+    out[i] = kept[count - 1 - i];
+}
+
 __global__ void spin_lock(int* lock, float* sum) {
     if (threadIdx.x == 0) {
         while (atomicCAS(lock, 0, 1) != 0) {}

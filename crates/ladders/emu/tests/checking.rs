@@ -355,7 +355,7 @@ fn barriers_of_parts_and_early_ends_are_no_faults() {
         Launch::linear(2, 64),
         &mut [input.cuda().into(), out.cuda_mut().into(), count.cuda_mut().into(), 100.into()],
     );
-    assert_eq!(faults, []);
+    assert!(faults.iter().all(|fault| fault.wrong == Wrong::Ended && fault.is_note()), "{faults:#?}");
     // A fence of the block alone tells other blocks nothing.
     let (mut parts, mut ticket) = (checking.zeros::<f32>(8), checking.zeros::<u32>(1));
     let faults = checking.faults(
@@ -455,6 +455,28 @@ fn a_barrier_that_not_all_reach_is_told_by_its_line() {
     for text in ["__syncthreads();  // some", "__syncthreads();  // others"] {
         assert!(words.contains(&format!("line {}", line_of(text))), "{words}");
     }
+}
+
+#[test]
+fn threads_that_end_before_a_barrier_are_noted() {
+    let checking = Checking::new();
+    let (values, mut out) = (checking.upload(&[1.0f32; 64]), checking.zeros::<f32>(64));
+    let mut faults = |count: i32| {
+        let arguments = &mut [values.cuda().into(), out.cuda_mut().into(), count.into()];
+        checking.faults("left_early", Launch::linear(1, 64), arguments)
+    };
+    assert_eq!(faults(64), []);
+    let found = faults(40);
+    let [ended] = found.as_slice() else { panic!("expected a note, found {found:?}") };
+    assert!(ended.is_note() && ended.wrong == Wrong::Ended);
+    let words = ended.to_string();
+    for part in ["compute capability 7.0", "thread 40 of block 0 has ended before: __syncthreads();"] {
+        assert!(words.contains(part), "{words}");
+    }
+    assert_eq!(
+        ended.access.as_ref().unwrap().place.as_ref().unwrap().line,
+        line_of("// without those who left")
+    );
 }
 
 #[test]

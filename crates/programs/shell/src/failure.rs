@@ -86,6 +86,13 @@ fn core_hint(error: &rayspin_core::Error) -> Option<String> {
     use rayspin_core::Error as E;
     let text = match error {
         E::NotFinite { .. } => "the file holds NaN or infinite values: was it written completely?",
+        // The compiler's message names the line, and no device is at fault.
+        E::Device { what, .. } if what.starts_with("compiling ") => {
+            match what.ends_with("for the emulator") {
+                true => return None,
+                false => "`--device cpu` computes without the GPU",
+            }
+        }
         E::Device { .. } => {
             "`--device cpu` computes without the GPU; with RAYSPIN_CUDA_WAIT=1 an error names its kernel"
         }

@@ -35,6 +35,9 @@ pub enum Wrong {
     Outside,
     /// A read of what nobody wrote.
     Unwritten,
+    /// Threads have ended that do not come to a barrier of their block: a note. CUDA permits it from compute
+    /// capability 7.0 on, and leaves it undefined before.
+    Ended,
     /// An array is too large for races to be looked for: a note.
     TooLarge,
 }
@@ -48,6 +51,8 @@ pub enum Does {
     Writes,
     /// An atomic operation.
     Changes,
+    /// It has ended.
+    Ends,
 }
 
 /// An access.
@@ -89,7 +94,7 @@ pub struct Fault {
 impl Fault {
     /// Whether it is worth knowing and no error.
     pub fn is_note(&self) -> bool {
-        matches!(self.wrong, Wrong::SameValues | Wrong::TooLarge)
+        matches!(self.wrong, Wrong::SameValues | Wrong::Ended | Wrong::TooLarge)
     }
 
     /// What it is, without the accesses.
@@ -106,6 +111,10 @@ impl Fault {
                 format!("{kernel}: {name}[{index}] is outside {name}, which has {elements} elements")
             }
             Wrong::Unwritten => format!("{kernel}: {name}[{index}] is read, and nobody wrote it"),
+            Wrong::Ended => format!(
+                "{kernel}: threads have ended before a barrier that others wait at: right from compute \
+                 capability 7.0 (Volta) on, undefined on older GPUs"
+            ),
             Wrong::TooLarge => format!("{kernel}: an array is too large for races to be looked for"),
         }
     }
@@ -128,8 +137,9 @@ impl Access {
             (Does::Writes, true) => "wrote",
             (Does::Changes, false) => "changes it with an atomic operation",
             (Does::Changes, true) => "changed it with an atomic operation",
+            (Does::Ends, _) => "has ended before",
         };
-        let it = if self.does == Does::Changes { "" } else { " it" };
+        let it = if matches!(self.does, Does::Reads | Does::Writes) { " it" } else { "" };
         let (thread, block) = (index(self.thread), index(self.block));
         match &self.place {
             Some(place) => format!(
@@ -306,6 +316,7 @@ impl Teller<'_> {
             1 => Wrong::Race,
             2 => Wrong::SameValues,
             3 => Wrong::Outside,
+            5 => Wrong::Ended,
             _ => Wrong::Unwritten,
         };
         let size = i128::from(raw.size.max(1));
@@ -314,6 +325,7 @@ impl Teller<'_> {
             let place = symbols.place(code);
             let text = place.as_ref().and_then(|place| lines.get(place)).cloned().unwrap_or_default();
             let does = match (kind & CHANGES != 0, kind & WRITES != 0) {
+                _ if wrong == Wrong::Ended => Does::Ends,
                 (true, _) => Does::Changes,
                 (false, true) => Does::Writes,
                 (false, false) => Does::Reads,

@@ -7,8 +7,6 @@ use std::ffi::{CStr, c_char, c_int};
 
 use rayspin_device::cuda::{Launch, Program};
 
-use crate::words::{has_word, without_comments};
-
 use super::graph::{END, Graph};
 use super::map::Map;
 use super::replay::{Happened, Item, Known, Replay, Thread, Visit, Warp};
@@ -99,6 +97,8 @@ pub(crate) struct Counter {
     blocks: HashMap<u32, Block>,
     alignments: [u8; SIZES],
     program: Program,
+    /// Whether the program has lines that only the emulator runs.
+    twin: bool,
     lines: HashMap<SourceLine, String>,
 }
 
@@ -108,7 +108,12 @@ unsafe impl Send for Counter {}
 impl Counter {
     /// # Safety
     /// `raw` is the table of a library that stays loaded as long as this lives.
-    pub(crate) unsafe fn new(raw: *const RawCounting, symbols: Symbols, program: Program) -> Self {
+    pub(crate) unsafe fn new(
+        raw: *const RawCounting,
+        symbols: Symbols,
+        program: Program,
+        twin: bool,
+    ) -> Self {
         let (mut count, mut base) = (0u64, 0u64);
         // SAFETY: as the caller promises; the library's table of blocks has as many rows.
         let table = unsafe {
@@ -123,7 +128,7 @@ impl Counter {
         let blocks = table.iter().map(block).collect();
         let alignments = symbols.types().alignments();
         let lines = lines(&program.text);
-        Self { raw, symbols, blocks, alignments, program, lines }
+        Self { raw, symbols, blocks, alignments, program, twin, lines }
     }
 
     fn table(&self) -> &RawCounting {
@@ -420,7 +425,7 @@ impl<'a> Recording<'a> {
     pub(crate) fn finish(mut self, kernel: &str, launch: Launch, shared: u32) -> Counts {
         self.replay();
         let mut counted_lines: BTreeMap<SourceLine, Line> = BTreeMap::new();
-        let Counter { symbols, lines, blocks, program, .. } = &mut *self.counter;
+        let Counter { symbols, lines, blocks, program, twin, .. } = &mut *self.counter;
         let mut line_of = |code: u32| -> Option<SourceLine> {
             let place = symbols.place(code)?;
             let text = || lines.get(&place).cloned().unwrap_or_default();
@@ -506,7 +511,7 @@ impl<'a> Recording<'a> {
             counted: self.counted,
             kept: self.kept.min(launch.threads.iter().product::<u32>().div_ceil(WARP)),
             whole: self.whole,
-            twin: has_word(&without_comments(&program.text), "RAYSPIN_EMULATED"),
+            twin: *twin,
             lines: counted_lines.into_values().collect(),
             touched,
             warps: self.happened.warps,

@@ -85,15 +85,16 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     out
 }
 
-/// A wish for the compiler in GCC's words. A loop that is unrolled altogether is one over a thread's
-/// registers.
-fn wish(line: &str) -> String {
+/// A wish for the compiler in GCC's words; `all` where a loop is to be unrolled altogether.
+pub(crate) fn wish(line: &str, all: u16) -> String {
     let Some(times) = line.trim_start_matches('#').trim_start().strip_prefix("pragma unroll") else {
         return line.to_owned();
     };
-    match times.trim().parse::<u16>() {
+    let times = times.trim();
+    let bare = times.strip_prefix('(').and_then(|times| times.strip_suffix(')')).unwrap_or(times);
+    match bare.trim().parse::<u16>() {
         Ok(times) => format!("#pragma GCC unroll {times}"),
-        Err(_) if times.trim().is_empty() => "#pragma GCC unroll 16".to_owned(),
+        Err(_) if times.is_empty() => format!("#pragma GCC unroll {all}"),
         Err(_) => String::new(),
     }
 }
@@ -104,7 +105,8 @@ pub(super) fn text(tokens: &[Token]) -> String {
     for token in tokens {
         if token.kind == Kind::Pragma {
             out.push('\n');
-            out.push_str(&wish(&token.text));
+            // A loop that is unrolled altogether is one over a thread's registers.
+            out.push_str(&wish(&token.text, 16));
             out.push('\n');
         } else {
             out.push_str(&token.text);

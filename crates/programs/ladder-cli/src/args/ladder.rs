@@ -364,11 +364,11 @@ pub(crate) struct Counters {
     /// each other
     #[arg(long)]
     pub(crate) sampled: bool,
-    /// The GPU to predict the time on: h100, a100, rtx4090
+    /// The GPU to predict the time on: h100, h200, a100, rtx4090
     #[arg(long, value_name = "NAME", default_value = "h100")]
     pub(crate) on: String,
-    /// Run each variant twice on the GPU instead, and write the launches of both runs in order, for a
-    /// profiler's numbers to be put beside these
+    /// Run each variant twice instead, on the GPU if there is one, and write the launches of both runs in
+    /// order, for a profiler's numbers to be put beside these
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["own", "json"])]
     pub(crate) launches: Option<PathBuf>,
     /// A table of every line that reads, writes, waits or parts [default: where one variant is counted]
@@ -441,7 +441,7 @@ pub(crate) struct RunArgs {
     /// times on a GPU. Needs g++ 12 or newer
     #[arg(long, requires = "emulate", conflicts_with = "check")]
     pub(crate) counters: bool,
-    /// With --counters: the GPU to predict times on: h100, a100, rtx4090
+    /// With --counters: the GPU to predict times on: h100, h200, a100, rtx4090
     #[arg(long, value_name = "NAME", requires = "counters", default_value = "h100")]
     pub(crate) on: String,
     /// Seed of the inputs

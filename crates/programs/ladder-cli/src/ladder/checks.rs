@@ -135,7 +135,7 @@ impl Checked {
         let parts = [
             one(count(&[Wrong::Race]), "race", "races"),
             one(count(&[Wrong::Outside, Wrong::Unwritten]), "memory error", "memory errors"),
-            one(count(&[Wrong::SameValues, Wrong::TooLarge]), "note", "notes"),
+            one(count(&[Wrong::SameValues, Wrong::Ended, Wrong::TooLarge]), "note", "notes"),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
@@ -275,6 +275,7 @@ fn json(problems: &[Found]) -> Result<String> {
             Wrong::SameValues => "same-values",
             Wrong::Outside => "outside",
             Wrong::Unwritten => "unwritten",
+            Wrong::Ended => "ended",
             Wrong::TooLarge => "too-large",
         };
         value!({

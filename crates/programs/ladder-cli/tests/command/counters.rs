@@ -54,6 +54,64 @@ fn the_naive_transpose_wastes_its_stores_and_the_tile_does_not() {
 }
 
 #[test]
+fn where_the_launch_limits_a_larger_size_is_named_and_changes_name_their_kernels() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let line = "counters reduction --variant gpu-k3,gpu-two-level";
+    let Some(document) = json(f, line) else { return };
+    for variant in document["ladders"][0]["variants"].as_array().unwrap() {
+        assert_eq!(variant["limit"], "launch", "{variant}");
+        assert!(variant["change_first"].as_str().unwrap().contains("--measured --sampled"), "{variant}");
+    }
+    let told = String::from_utf8(run(f, &format!("{line} --changed")).stdout).unwrap();
+    assert!(told.contains("Kernel") && told.contains("k3_sequential → two_level"), "{told}");
+    let small = "counters transpose --variant gpu-naive --size 64x64";
+    let document = json(f, small).unwrap();
+    let advice = document["ladders"][0]["variants"][0]["change_first"].as_str().unwrap().to_owned();
+    // As many doublings of each side.
+    let size = advice.split("--size ").nth(1).unwrap().split_whitespace().next().unwrap();
+    let larger = json(f, &small.replace("64x64", &format!("{size} --sampled"))).unwrap();
+    assert_ne!(larger["ladders"][0]["variants"][0]["limit"], "launch", "{advice}");
+}
+
+#[test]
+fn launches_are_listed_in_order_without_a_gpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    if json(f, "counters reduction --variant gpu-k3").is_none() {
+        return;
+    }
+    let done = run(f, "counters reduction --variant gpu-k3 --launches launches.json");
+    assert!(done.status.success(), "{done:?}");
+    let listed = std::fs::read(f.join("launches.json")).unwrap();
+    let listed: serde_json::Value = serde_json::from_slice(&listed).unwrap();
+    let variant = &listed[0]["variants"][0];
+    for time in ["first", "second"] {
+        let launches = variant[time].as_array().unwrap();
+        assert!(
+            launches.len() > 1 && launches.iter().all(|one| one["kernel"] == "k3_sequential"),
+            "{listed}"
+        );
+    }
+}
+
+#[test]
+fn an_error_of_the_compiler_gets_no_hint_about_devices() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    std::fs::write(
+        f.join("bad.cu"),
+        "extern \"C\" __global__ void histogram(const SAMPLE* samples) { nonsense }\n",
+    )
+    .unwrap();
+    let done = run(f, "counters histogram --own bad.cu");
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    assert!(told.contains("nonsense") || told.contains("g++"), "{told}");
+    assert!(!told.contains("RAYSPIN_CUDA_WAIT") && !told.contains("--device cpu"), "{told}");
+}
+
+#[test]
 fn a_kernel_of_one_s_own_is_told_which_line_to_change() {
     let folder = tempfile::tempdir().unwrap();
     let f = folder.path();
@@ -195,7 +253,6 @@ fn counters_that_cannot_be_made_are_refused() {
     r("transpose --on h1000", &["--on", "h100", "found h1000"]);
     r("transpose --variant gpu-naiv", &["variant for a GPU", "found gpu-naiv"]);
     r("transpose reduction --own a.cu", &["--own", "one algorithm, found 2"]);
-    r("transpose --launches a.json --device cpu", &["--launches", "expected a GPU"]);
     r("fft", &["expected CUDA variants", "found none of fft"]);
     r("transpose --block 32", &["--block", "--own"]);
     r("transpose --shared 32", &["--shared", "--own"]);

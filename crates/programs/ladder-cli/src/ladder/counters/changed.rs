@@ -5,12 +5,15 @@ use rayspin::report::table::{Cell, Column, Table};
 use rayspin_emu::counting::{self, Access, Counts, Kind, Line, Space};
 
 use super::gpus::Gpu;
+use super::predict::Limit;
 use super::{Counted, Found};
 
 const SECTOR: f64 = counting::SECTOR as f64;
 const WARP: f64 = counting::WARP as f64;
 /// A waste below this share of a kernel's time is not worth a change.
 const LITTLE: f64 = 0.03;
+/// What kernels do should take this many times as long as the launch, so that lines tell.
+const MORE_WORK: f64 = 10.0;
 
 /// What a line wastes.
 struct Waste<'a> {
@@ -20,17 +23,45 @@ struct Waste<'a> {
 }
 
 /// What to change first in a variant, in a sentence.
-pub(super) fn first(gpu: &Gpu, counted: &Counted) -> Option<String> {
-    let wasted = counted.kernels.iter().flat_map(|kernel| wastes(gpu, &kernel.counts));
+pub(super) fn first(found: &Found, counted: &Counted) -> Option<String> {
+    let wasted = counted.kernels.iter().flat_map(|kernel| wastes(found.gpu, &kernel.counts));
     let most = wasted.max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
     let time = counted.seconds().unwrap_or(0.0);
     let name = &counted.name;
+    let launches =
+        if counted.limit() == Some(Limit::Launch) { launches(found, counted) } else { String::new() };
     if most.seconds < LITTLE * time || most.seconds <= 0.0 {
         let limit = counted.limit().map(|limit| format!("; it is limited by: {limit}")).unwrap_or_default();
-        return Some(format!("{name}: no line wastes much{limit}"));
+        return Some(format!("{name}: no line wastes much{limit}{launches}"));
     }
     let Line { place, text, .. } = most.line;
-    Some(format!("{name}: change first {}:{}: {} ({text})", place.file, place.line, most.words))
+    let Waste { words, .. } = &most;
+    Some(format!("{name}: change first {}:{}: {words} ({text}){launches}", place.file, place.line))
+}
+
+/// What to try where the launch takes longer than all that kernels do, so that no change of a line shows.
+fn launches(found: &Found, counted: &Counted) -> String {
+    let predictions = || counted.kernels.iter().filter_map(|kernel| kernel.prediction.as_ref());
+    let (mut launch, mut other) = (0.0, 0.0);
+    for prediction in predictions() {
+        let of = |wanted: fn(Limit) -> bool| {
+            prediction.parts.iter().filter(|(limit, _)| wanted(*limit)).map(|part| part.1).fold(0.0, f64::max)
+        };
+        launch += of(|limit| limit == Limit::Launch);
+        other += of(|limit| limit != Limit::Launch);
+    }
+    let times = MORE_WORK * launch / f64::max(other, f64::MIN_POSITIVE);
+    let larger = match &found.size {
+        Some(size) if times.is_finite() && !size.is_empty() => {
+            // As many doublings of each axis.
+            let doublings = (times.log2() / size.len() as f64).ceil().clamp(1.0, 12.0);
+            let axes = size.iter().map(|&axis| (axis as f64 * doublings.exp2()).to_string());
+            format!("try --size {} --sampled", axes.collect::<Vec<_>>().join("x"))
+        }
+        _ if found.measured => "each launch should do more".to_owned(),
+        _ => "try --measured --sampled, the problem that a GPU is measured with".to_owned(),
+    };
+    format!("; at this size the launch takes longer than the kernel, and a change shows little: {larger}")
 }
 
 fn wastes<'a>(gpu: &Gpu, counts: &'a Counts) -> Vec<Waste<'a>> {
@@ -99,15 +130,21 @@ fn wastes<'a>(gpu: &Gpu, counts: &'a Counts) -> Vec<Waste<'a>> {
     wastes
 }
 
-/// An access of a variant with its line.
+/// An access of a variant with its kernel and line.
 struct Row<'a> {
+    kernel: &'a str,
     line: &'a Line,
     access: &'a Access,
 }
 
 fn rows(counted: &Counted) -> Vec<Row<'_>> {
-    let lines = counted.kernels.iter().flat_map(|kernel| &kernel.counts.lines);
-    lines.flat_map(|line| line.accesses.iter().map(move |access| Row { line, access })).collect()
+    let lines = counted
+        .kernels
+        .iter()
+        .flat_map(|kernel| kernel.counts.lines.iter().map(move |line| (kernel.counts.kernel.as_str(), line)));
+    lines
+        .flat_map(|(kernel, line)| line.accesses.iter().map(move |access| Row { kernel, line, access }))
+        .collect()
 }
 
 /// What moves: sectors of memory, turns of shared memory.
@@ -122,6 +159,7 @@ fn cost(access: &Access) -> f64 {
 pub(super) fn table(found: &Found) -> Option<Table> {
     let [a, b] = found.variants.as_slice() else { return None };
     let columns = vec![
+        Column::text("Kernel"),
         Column::text("Array"),
         Column::text("What"),
         Column::text("Before").legend("the line of the first variant"),
@@ -150,7 +188,14 @@ pub(super) fn table(found: &Found) -> Option<Table> {
     for (one, other) in pairs {
         let Some(named) = one.or(other) else { continue };
         let ratio = one.zip(other).map(|(one, other)| cost(other.access) / cost(one.access));
+        let kernel = match (one, other) {
+            (Some(one), Some(other)) if one.kernel != other.kernel => {
+                format!("{} → {}", one.kernel, other.kernel)
+            }
+            _ => named.kernel.to_owned(),
+        };
         let cells: Vec<Cell> = vec![
+            kernel.into(),
             named.access.array.as_str().into(),
             super::show::what(named.access).into(),
             one.map_or(Cell::Empty, |row| place(row).into()),

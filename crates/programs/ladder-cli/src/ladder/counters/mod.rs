@@ -16,7 +16,7 @@ use anyhow::Result;
 use rayspin::core::{Error, Progress};
 use rayspin::device::cuda::{self, Program};
 use rayspin::device::{Backend, BackendKind, Device};
-use rayspin::tune::{Ladder, Own, Session};
+use rayspin::tune::{Ladder, Own, Session, Which};
 use rayspin_emu::Emulator;
 use rayspin_emu::counting::Counts;
 use rayspin_shell::interrupt::{STOP, stoppable};
@@ -45,6 +45,10 @@ pub(super) struct Found {
     problem: String,
     compiler: String,
     pub(super) gpu: &'static Gpu,
+    /// The problem's size, where one was named.
+    size: Option<Vec<usize>>,
+    /// Whether it is the problem that a GPU is measured with.
+    measured: bool,
     variants: Vec<Counted>,
 }
 
@@ -58,7 +62,7 @@ impl Found {
     /// What to change first in a variant, in a sentence.
     pub(super) fn change_first(&self, variant: &str) -> Option<String> {
         let counted = self.variants.iter().find(|counted| counted.name == variant)?;
-        changed::first(self.gpu, counted)
+        changed::first(self, counted)
     }
 }
 
@@ -304,6 +308,11 @@ impl Counter {
             problem: session.problem(),
             compiler: self.emulator.compiler().to_owned(),
             gpu: self.gpu,
+            size: match which {
+                Which::Case(_, size) => size.map(<[usize]>::to_vec),
+                Which::Trial(_) => None,
+            },
+            measured: matches!(which, Which::Case(_, None)),
             variants: Vec::new(),
         };
         for (index, variant, config, refuses) in variants {

@@ -22,6 +22,9 @@ const SCATTERED: f64 = 2.0;
 /// and the factor that this takes longer. Source: the naive transpose of 8192² on an H100,
 /// benches/results/2026-11-21-h100.
 const PARTIAL: (f64, f64) = (0.6, 3.0);
+/// Cycles until an instruction may use the result of the one before it. A warp's instructions are taken to
+/// follow from each other. Source: Luo et al., as for the waits of `gpus.rs`.
+const DEPENDENT: f64 = 4.0;
 /// Uses of shared memory in neighbouring blocks of code that wait together.
 const TOGETHER: f64 = 4.0;
 /// Cycles of a multiprocessor for a comparison of each lane with all others. Source: histogram `gpu-matched`
@@ -53,7 +56,7 @@ impl fmt::Display for Limit {
             Self::Textures => "textures",
             Self::Atomics => "atomics",
             Self::Instructions => "instructions",
-            Self::Wait => "wait for memory",
+            Self::Wait => "waits of few warps",
             Self::Launch => "launch",
         })
     }
@@ -111,8 +114,9 @@ pub(super) fn predict(gpu: &Gpu, counts: &Counts, registers: Option<u32>) -> Pre
     let in_cache = fits || memory * 2.0 < sectors * SECTOR;
     let latency = if in_cache { gpu.wait_cache } else { gpu.wait_memory };
     let shared_waits = counts.shared_waits / TOGETHER;
-    let waits =
-        counts.waits * latency + shared_waits.max(counts.shared_waits.min(counts.warps)) * gpu.wait_shared;
+    let shared_waits = shared_waits.max(counts.shared_waits.min(counts.warps));
+    // A warp does one thing after another: where there are few, none is there to go on meanwhile.
+    let waits = counts.waits * latency + shared_waits * gpu.wait_shared + DEPENDENT * counts.instructions();
     let longest = counts.longest * latency * counts.launches as f64 / gpu.clock;
     let parts = vec![
         (Limit::Memory, memory / gpu.memory),

@@ -35,7 +35,7 @@ pub(super) fn print(found: &Found, args: &Counters) -> Result<Vec<Table>> {
         tables.push(table);
     }
     let mut said = notes(found);
-    said.extend(found.variants.iter().filter_map(|counted| changed::first(found.gpu, counted)));
+    said.extend(found.variants.iter().filter_map(|counted| changed::first(found, counted)));
     files::print(&args.width.lines(&said.join("\n")))?;
     Ok(tables)
 }
@@ -237,7 +237,7 @@ fn ladder(found: &Found) -> Value {
             "seconds": counted.seconds(),
             "limit": counted.limit(),
             "summary": counted.why.is_none().then(|| Summary::of(counted)),
-            "change_first": changed::first(found.gpu, counted),
+            "change_first": changed::first(found, counted),
             "kernels": counted.kernels.iter().map(kernel).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
     })
