@@ -1,65 +1,115 @@
-"""Holds predicted times against measured ones: python3 benches/counters_order.py COUNTS.json LADDERS.json [OUT.md]
+"""Holds predicted times against measured ones.
 
-COUNTS.json is what `rayspin-ladder counters --measured … --json` wrote, LADDERS.json what a run of the same problems on
-the GPU wrote. Of the pairs of variants of a ladder whose measured times differ by more than 1.3 times, it counts those
-that the prediction has in the same order; of all variants, those within 2 times.
+python3 benches/counters_order.py --counts COUNTS.json … --times LADDERS.json … --why WHY.txt --out OUT.md
+
+COUNTS.json is what `rayspin-ladder counters NAME --measured --sampled --on GPU --json` wrote, LADDERS.json what a run
+of the same problems on that GPU wrote. Of the pairs of variants of a ladder whose measured times differ by more than
+1.3 times, it counts those that the prediction has in the same order; of all variants, those within 2 times.
+
+Each line of WHY.txt names a ladder and a variant and says why its prediction is off: `sad gpu-packed: …`. A miss
+without a line, and a line without a miss, is an error.
 """
 
+import argparse
 import json
 import sys
 
 
-def measured(path):
+def measured(paths):
+    """Seconds by GPU (as --on names it), ladder, problem and variant."""
     found = {}
-    for climb in json.load(open(path))["climbs"]:
-        if "CUDA" not in climb["device"]:
-            continue
-        for step in climb["steps"]:
-            timed = isinstance(step["outcome"], dict) and step["outcome"].get("timed")
-            if timed:
-                found[climb["ladder"], climb["problem"], step["name"]] = timed["timing"]["median"]
+    for path in paths:
+        document = json.load(open(path))
+        for run in document.get("runs") or document.get("climbs"):
+            gpu = next((name for name in ("H100", "H200") if name in run["device"]), None)
+            for step in run["steps"]:
+                timed = isinstance(step["outcome"], dict) and step["outcome"].get("timed")
+                if gpu and timed:
+                    found[gpu.lower(), run["ladder"], run["problem"], step["name"]] = timed["timing"]["median"]
     return found
 
 
-def main(counts, ladders, out=None):
-    times = measured(ladders)
-    pairs, right, near, variants, rows, wrong = 0, 0, 0, 0, [], []
-    for ladder in json.load(open(counts))["ladders"]:
-        known = []
+def reasons(path):
+    found = {}
+    for line in open(path):
+        if line.strip() and not line.startswith("#"):
+            name, text = line.split(":", 1)
+            found[tuple(name.split())] = text.strip()
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("counts", "times"):
+        parser.add_argument("--" + name, nargs="+", required=True)
+    parser.add_argument("--why")
+    parser.add_argument("--out")
+    args = parser.parse_args()
+    times, why = measured(args.times), reasons(args.why) if args.why else {}
+    pairs, right, near, rows, without, wrong, missed = 0, 0, 0, [], {}, [], set()
+    ladders = [ladder for path in args.counts for ladder in json.load(open(path))["ladders"]]
+    for ladder in ladders:
+        name, gpu, known = ladder["ladder"], ladder["gpu"]["name"], []
         for variant in ladder["variants"]:
-            time = times.get((ladder["ladder"], ladder["problem"], variant["variant"]))
-            if time is None or variant["seconds"] is None:
+            time = times.get((gpu, name, ladder["problem"], variant["variant"]))
+            if variant["seconds"] is None or time is None:
+                reason = "it was not measured"
+                if variant["twin"]:
+                    reason = "the emulator runs other lines than a GPU (a twin)"
+                elif variant["why"]:
+                    reason = "it does not take this problem"
+                elif time is not None:
+                    reason = "a warp does more than is kept"
+                without.setdefault((name, reason), []).append(variant["variant"])
                 continue
             known.append((variant["variant"], time, variant["seconds"]))
             ratio = variant["seconds"] / time
-            variants += 1
-            near += 0.5 <= ratio <= 2
-            rows.append((ladder["ladder"], variant["variant"], time, variant["seconds"], ratio, variant["limit"]))
+            good = 0.5 <= ratio <= 2
+            near += good
+            if not good:
+                missed.add((name, variant["variant"]))
+            rows.append((name, variant["variant"], gpu, time, variant["seconds"], ratio, variant["limit"]))
         for i, a in enumerate(known):
-            for b in known[i + 1:]:
+            for b in known[i + 1 :]:
                 slow, fast = (a, b) if a[1] > b[1] else (b, a)
                 if slow[1] > 1.3 * fast[1]:
                     pairs += 1
-                    good = slow[2] > fast[2]
-                    right += good
-                    if not good:
-                        wrong.append(f"{ladder['ladder']}: {slow[0]} before {fast[0]}")
+                    right += slow[2] > fast[2]
+                    if slow[2] <= fast[2]:
+                        wrong.append((name, slow[0], fast[0], slow[1] / fast[1]))
+    problems = len({row[0] for row in rows})
     lines = [
-        f"{right} of {pairs} pairs are in the right order ({100 * right / max(pairs, 1):.0f} %).",
-        f"{near} of {variants} variants are within 2 times ({100 * near / max(variants, 1):.0f} %).",
+        f"{problems} ladders: {right} of {pairs} pairs are in the right order ({100 * right / max(pairs, 1):.0f} %).",
+        f"{near} of {len(rows)} variants are within 2 times ({100 * near / max(len(rows), 1):.0f} %).",
         "",
-        "| ladder | variant | measured (µs) | predicted (µs) | predicted / measured | limited by |",
-        "|---|---|---:|---:|---:|---|",
+        "| ladder | variant | GPU | measured (µs) | predicted (µs) | predicted / measured | limited by |",
+        "|---|---|---|---:|---:|---:|---|",
     ]
-    for ladder, variant, time, seconds, ratio, limit in rows:
+    for name, variant, gpu, time, seconds, ratio, limit in rows:
         mark = "" if 0.5 <= ratio <= 2 else " **"
-        lines.append(f"| {ladder} | {variant} | {1e6 * time:.1f} | {1e6 * seconds:.1f} | {ratio:.2f}{mark} | {limit} |")
-    lines += ["", "Pairs in the wrong order:", ""] + [f"- {one}" for one in wrong]
+        lines.append(
+            f"| {name} | {variant} | {gpu} | {1e6 * time:.1f} | {1e6 * seconds:.1f} | {ratio:.2f}{mark} | {limit} |"
+        )
+    lines += ["", "Variants that are off by more than 2 times, and why:", ""]
+    used = set()
+    for miss in sorted(missed):
+        used.add(miss)
+        lines.append(f"- `{' '.join(miss)}`: {why.get(miss, 'NO LINE')}")
+    lines += ["", "Pairs in the wrong order, the slower one first, its measured time over the other's, and why:", ""]
+    for name, slow, fast, ratio in wrong:
+        at = next((key for key in ((name, slow), (name, fast)) if key in why), None)
+        used.add(at)
+        lines.append(f"- `{name}`: `{slow}` before `{fast}` ({ratio:.2f}): {why.get(at, 'NO LINE')}")
+    lines += ["", "Without a prediction:", ""]
+    lines += [f"- `{name}` {', '.join(f'`{one}`' for one in names)}: {reason}" for (name, reason), names in without.items()]
     text = "\n".join(lines) + "\n"
-    if out:
-        open(out, "w").write(text)
+    if args.out:
+        open(args.out, "w").write(text)
     print(text)
+    idle = sorted(" ".join(key) for key in why if key not in used)
+    if "NO LINE" in text or idle:
+        sys.exit(f"misses without a line: {text.count('NO LINE')}; lines without a miss: {', '.join(idle) or 'none'}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main()

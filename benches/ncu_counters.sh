@@ -15,7 +15,7 @@ l1tex__t_requests_pipe_lsu_mem_global_op_st l1tex__t_sectors_pipe_lsu_mem_global
 l1tex__t_requests_pipe_lsu_mem_global_op_red l1tex__t_sectors_pipe_lsu_mem_global_op_red
 l1tex__t_requests_pipe_lsu_mem_global_op_atom l1tex__t_sectors_pipe_lsu_mem_global_op_atom
 l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st
-smsp__inst_executed smsp__thread_inst_executed"
+smsp__inst_executed smsp__thread_inst_executed smsp__thread_inst_executed_pred_on"
 # Names that this version does not know would end the run.
 known=$out/known.txt
 $ncu --query-metrics >"$known" 2>/dev/null || : >"$known"

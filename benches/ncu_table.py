@@ -1,13 +1,16 @@
 """Puts Nsight Compute's counters (ncu_counters.sh) beside those of `rayspin-ladder counters --all --json counts.json`.
 
-Arguments: ncu.csv, launches.json, counts.json, and the Markdown file to write. Launches are matched in order by kernel
-and grid: kernels of libraries lie between Rayspin's. Each line of the table is a kernel of a variant.
+python3 benches/ncu_table.py --ncu ncu.csv … --launches launches.json … --counts counts.json --code code.json --out ncu.md
+
+Launches are matched in order by kernel and grid: kernels of libraries lie between Rayspin's. Several files of a kind
+are of one run in parts, in order. Each line of the table is a kernel of a variant. A line with a miss says why, from
+the kernel's machine code (machine_code.py) and from how many instructions both count.
 """
 
+import argparse
 import csv
 import json
 import re
-import sys
 
 WITHIN = 0.02
 
@@ -41,8 +44,8 @@ def own(launch):
     return launch["kernel"], tuple(launch["blocks"]), tuple(launch["threads"])
 
 
-def aligned(rows, ladders):
-    """For each ladder and variant the rows of its second run."""
+def aligned(rows, ladders, absent):
+    """For each ladder and variant the rows of its second run; those `absent` were written after ncu ran."""
     at = 0
     found = {}
 
@@ -63,6 +66,8 @@ def aligned(rows, ladders):
     for ladder in ladders:
         take(ladder["opening"])
         for variant in ladder["variants"]:
+            if f"{ladder['ladder']} {variant['variant']}" in absent:
+                continue
             first, second = take(variant["first"]), take(variant["second"])
             found[ladder["ladder"], variant["variant"]] = second or first
     return found
@@ -94,7 +99,8 @@ def ours(kernel):
         for access in line["accesses"]:
             if access["space"] == "global":
                 total[access["kind"] + " requests"] += access["requests"]
-                total[access["kind"] + " sectors"] += access["sectors"]
+                # Of atomic operations ncu counts a sector again for each lane that waits for another at its address.
+                total[access["kind"] + " sectors"] += access["turns" if access["kind"] == "atomic" else "sectors"]
             # Nsight Compute counts atomics on shared memory elsewhere.
             elif access["space"] == "shared" and access["kind"] in ("load", "store"):
                 total["shared turns"] += access["turns"]
@@ -107,13 +113,83 @@ COLUMNS = ["load requests", "load sectors", "store requests", "store sectors", "
            "lanes"]
 
 
-def main(ncu, launches, counts, out):
-    rows, ladders = read(ncu), json.load(open(launches))
-    found = aligned(rows, ladders)
-    lines = ["| ladder, variant, kernel | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+def sites(kernel, space, kind):
+    """Places of the source that access a memory: lines times arrays."""
+    return sum(access["space"] == space and access["kind"] == kind for line in kernel["lines"] for access in line["accesses"])
+
+
+def widths(code, *names):
+    """Loads or stores of the machine code: `5 LDG, 2 of 128 bits`."""
+    found = {}
+    for key, count in code["memory"].items():
+        name, width = key.split(".")
+        if name in names:
+            found.setdefault(width, [0, name])[0] += count
+    wide = [f"{count} of {width} bits" for width, (count, _) in sorted(found.items()) if width in ("64", "128")]
+    total = sum(count for count, _ in found.values())
+    return f"{total} {names[0]}" + (f", {', '.join(wide)}" if wide else "")
+
+
+def why(column, x, y, kernel, code, ratio):
+    """Why a column is off, with what shows it: its kind, and the words."""
+    if column == "lanes":
+        # Both numbers of instructions are of warps.
+        share = code["predicated"] / max(code["instructions"], 1)
+        more = f"ours counts {ratio:.2f} times ncu's instructions"
+        if y > x and share >= 0.03:
+            return "predicates", (f"{code['predicated']} of {code['instructions']} instructions stand under a predicate, whose "
+                                  f"lanes ncu counts as active; {more}")
+        if y > x:
+            return "weights", f"more of ncu's instructions lie where all lanes are active; {more}"
+        return "weights", (f"more of ncu's instructions lie where few lanes are active ({code['branches']} branches); {more}")
+    if column.startswith("load"):
+        places, loads = sites(kernel, "global", "load"), widths(code, "LDG", "LD")
+        if y < x:
+            return "loads kept", f"values stay in registers: {loads} for {places} places of the source"
+        return "loads added", f"loads ahead of a branch, or under one for both sides: {loads} for {places} places of the source"
+    if column.startswith("store"):
+        return "stores", f"{widths(code, 'STG', 'ST')} for {sites(kernel, 'global', 'store')} places of the source"
+    if column.startswith("atomic"):
+        return "atomics", "lanes of one request that change the same sector: ncu counts it more than once"
+    loads, stores = widths(code, "LDS"), widths(code, "STS")
+    places = sites(kernel, "shared", "load"), sites(kernel, "shared", "store")
+    return "shared", f"{loads}, {stores} for {places[0]} and {places[1]} places of the source"
+
+
+KINDS = {
+    "predicates": "lanes: a short branch has no jump in machine code. Its instructions stand under a predicate, and ncu's "
+    "active lanes include those that the predicate switches off. Ours leave them out.",
+    "weights": "lanes: each instruction counts, and the host's compiler makes other numbers of them for the same line.",
+    "loads kept": "loads: NVRTC keeps a value in registers where the host's compiler reads it again.",
+    "loads added": "loads: NVRTC reads ahead of a branch, or once more.",
+    "stores": "stores: NVRTC splits a wide store or joins narrow ones.",
+    "atomics": "atomics: the sectors that an atomic request moves are counted by another rule, which NVIDIA does not state.",
+    "shared": "shared memory: NVRTC joins neighbouring accesses into wide ones, or keeps values in registers.",
+    "host memory": "memory of the host: ncu counts it as memory of the system, not as global memory.",
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("ncu", "launches", "counts"):
+        parser.add_argument("--" + name, nargs="+", required=True)
+    parser.add_argument("--absent", nargs="*", default=[], help="variants that ncu did not see: 'LADDER VARIANT'")
+    parser.add_argument("--code", required=True)
+    parser.add_argument("--out", required=True)
+    args = parser.parse_args()
+    rows = [row for path in args.ncu for row in read(path)]
+    ladders = [ladder for path in args.launches for ladder in json.load(open(path))]
+    found = aligned(rows, ladders, args.absent)
+    codes = iter(json.load(open(args.code)))
+    for ladder in ladders:
+        own_codes = [next(codes)["kernels"] for _ in ladder["programs"]]
+        for launches in (variant[time] for variant in ladder["variants"] for time in ("first", "second")):
+            for launch in launches:
+                launch["code"] = own_codes[launch["program_number"]][launch["kernel"]]
+    lines = ["| ladder, variant, kernel | " + " | ".join(COLUMNS) + " | why |", "|---" * (len(COLUMNS) + 2) + "|"]
     right = {name: [0, 0] for name in COLUMNS}
-    missing = []
-    for ladder in json.load(open(counts))["ladders"]:
+    missing, kinds = [], {}
+    for ladder in (ladder for path in args.counts for ladder in json.load(open(path))["ladders"]):
         for variant in ladder["variants"]:
             name = ladder["ladder"], variant["variant"]
             if variant["twin"] or variant["why"]:
@@ -123,14 +199,16 @@ def main(ncu, launches, counts, out):
                 missing.append(" ".join(name))
                 continue
             for kernel in variant["kernels"]:
-                mine = [row for launch, row in second if row and own(launch) == own(kernel)
+                mine = [(launch, row) for launch, row in second if row and own(launch) == own(kernel)
                         and launch["program"] == kernel["program"]]
                 if not mine:
                     missing.append(" ".join(name) + " " + kernel["kernel"])
                     continue
-                a, b = ours(kernel), theirs(mine)
+                code = mine[0][0]["code"]
+                a, b = ours(kernel), theirs([row for _, row in mine])
                 scale = len(mine) / kernel["launches"]
-                cells = []
+                ratio = a["instructions"] * scale / b["instructions"] if b["instructions"] else 0
+                cells, reasons = [], {}
                 for column in COLUMNS:
                     x, y = a[column] * (1 if column == "lanes" else scale), b[column]
                     if y is None or (x == 0 and y == 0):
@@ -139,13 +217,21 @@ def main(ncu, launches, counts, out):
                     good = abs(x - y) <= WITHIN * max(abs(x), abs(y))
                     right[column][good] += 1
                     cells.append(f"{x:.5g}" if good else f"**{x:.5g}** / {y:.5g}")
-                lines.append(f"| {name[0]}, {name[1]}, {kernel['kernel']} | " + " | ".join(cells) + " |")
+                    if not good:
+                        kind, words = why(column, x, y, kernel, code, ratio)
+                        if min(x, y) == 0:
+                            kind, words = "host memory", "pinned memory of the host"
+                        kinds[kind] = kinds.get(kind, 0) + 1
+                        reasons[words] = None
+                lines.append(f"| {name[0]}, {name[1]}, {kernel['kernel']} | " + " | ".join(cells) + f" | {'; '.join(reasons)} |")
     summary = ["Ours, and ncu's where they differ by more than 2 % (bold).", ""]
     summary += [f"- {name}: {good} of {bad + good} within 2 %" for name, (bad, good) in right.items()]
+    summary += ["", "Misses by kind:", ""]
+    summary += [f"- {count}: {KINDS[kind]}" for kind, count in sorted(kinds.items(), key=lambda one: -one[1])]
     summary += ["", f"Without ncu's row: {len(missing)}: {', '.join(missing[:40])}", ""]
-    open(out, "w").write("\n".join(summary + lines) + "\n")
+    open(args.out, "w").write("\n".join(summary + lines) + "\n")
     print("\n".join(summary))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main()

@@ -7,7 +7,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::cuda::Program;
 
 use crate::loops::{Loops, opening, parted};
-use crate::split::{Refusal, Split, wish};
+use crate::split::{Refusal, Split, wishes};
 use crate::words::{
     blank, declarators, declared, group, has_word, last_word, lead, skipped, statement_end, without_comments,
     word,
@@ -47,9 +47,6 @@ const RUNTIME: [(&str, &str); 4] = [
     ("calls.h", include_str!("../include/calls.h")),
     ("arrays.h", include_str!("../include/arrays.h")),
 ];
-
-/// Turns of a loop that is unrolled altogether, at most.
-const WHOLE: u16 = 1024;
 
 /// What a program tells of itself while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,16 +100,9 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>, tells: Tells) ->
         text.push_str("#line 1 \"curand_kernel.h\"\n");
         text.push_str(CURAND_KERNEL);
     }
-    if tells == Tells::Accesses {
-        // As a compiler for GPUs does, so that no instructions of loops are counted that a GPU does not have.
-        for line in reader.out.lines() {
-            let pragma = line.trim_start().starts_with('#');
-            text.push_str(&if pragma { wish(line.trim_start(), WHOLE) } else { line.to_owned() });
-            text.push('\n');
-        }
-    } else {
-        text.push_str(&reader.out);
-    }
+    // As a compiler for GPUs does, so that no instructions of loops are counted that a GPU does not have.
+    let unrolled = (tells == Tells::Accesses).then(|| wishes(&reader.out));
+    text.push_str(unrolled.as_ref().unwrap_or(&reader.out));
     text.push('\n');
     text.push_str(&reader.table());
     Ok(text)

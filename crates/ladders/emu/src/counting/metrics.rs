@@ -25,6 +25,19 @@ pub(crate) fn sectors(lanes: &Lanes, size: u64, found: &mut Vec<u64>) {
     found.dedup();
 }
 
+/// The sectors that an atomic operation of a warp sends: lanes at the same address go one after another, each
+/// time with the sector. Nsight Compute counts these.
+pub(crate) fn atomic_sectors(lanes: &Lanes) -> u64 {
+    let mut addresses: Vec<u64> = lanes.iter().map(|&(address, _)| address).collect();
+    addresses.sort_unstable();
+    let alike = |a: &u64, b: &u64| a == b;
+    let of_sector = |a: &[u64], b: &[u64]| a[0] / SECTOR == b[0] / SECTOR;
+    let runs: Vec<&[u64]> = addresses.chunk_by(alike).collect();
+    runs.chunk_by(|a, b| of_sector(a, b))
+        .map(|sector| sector.iter().map(|run| run.len() as u64).max().unwrap_or(0))
+        .sum()
+}
+
 /// The least number of turns for what the lanes want: a word from each bank in each turn.
 pub(crate) fn least_turns(lanes: &Lanes, size: u64) -> u64 {
     (all_words(lanes.iter(), size).len() as u64).div_ceil(BANKS as u64).max(1)
@@ -121,6 +134,15 @@ mod tests {
         assert_eq!(count(&lanes(|l| 16 * l), 16), 16);
         assert_eq!(count(&lanes(|_| 64), 4), 1);
         assert_eq!(count(&lanes(|l| 8 * l), 4), 8, "every second number");
+    }
+
+    #[test]
+    fn atomic_operations_send_a_sector_again_for_lanes_at_one_address() {
+        assert_eq!(atomic_sectors(&lanes(|l| 4 * l)), 4);
+        assert_eq!(atomic_sectors(&lanes(|_| 64)), 32);
+        // Pairs of lanes at an address: each sector twice. Seven lanes at one, the others apart in three.
+        assert_eq!(atomic_sectors(&lanes(|l| l / 2 * 4)), 4);
+        assert_eq!(atomic_sectors(&lanes(|l| if l < 7 { 0 } else { 4 * l })), 7 + 3);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rayspin_device::cuda::{Launch, Program};
 
 use super::graph::{END, Graph};
 use super::map::Map;
-use super::replay::{Happened, Item, Known, Replay, Thread, Visit, Warp};
+use super::replay::{Happened, Item, Known, Replay, Thread, Visit, Warp, together};
 use super::symbols::{SourceLine, Symbols, lines};
 use super::types::SIZES;
 use super::{Access, Counts, Kind, Line, Space, Touched, WARP, Work, assembly, names};
@@ -414,7 +414,17 @@ impl<'a> Recording<'a> {
     /// Runs the warps that wait.
     fn replay(&mut self) {
         let meetings = self.graph.meetings();
-        let known = Known { meetings: &meetings, spaces: &self.spaces, joins: &self.joins };
+        let instructions = |code| {
+            let block = self.counter.blocks.get(code);
+            block.map_or(0, |block| block.counts.iter().map(|&count| u32::from(count)).sum())
+        };
+        let together: Vec<f64> = self.codes.iter().map(|code| together(instructions(code))).collect();
+        let known = Known {
+            meetings: &meetings,
+            together: &together,
+            spaces: &self.spaces,
+            joins: &self.joins,
+        };
         for warp in self.waiting.drain(..) {
             Replay::run(&known, &warp, &mut self.happened);
         }

@@ -17,7 +17,7 @@ mod tokens;
 use std::collections::BTreeMap;
 
 use functions::{Function, Outline};
-pub(crate) use tokens::wish;
+pub(crate) use tokens::wishes;
 
 /// Why a kernel cannot be split.
 pub(crate) type Refusal = String;

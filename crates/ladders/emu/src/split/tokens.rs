@@ -85,8 +85,21 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     out
 }
 
+/// A text whose wishes to unroll loops are in GCC's words.
+pub(crate) fn wishes(text: &str) -> String {
+    /// Turns of a loop that is unrolled altogether, at most.
+    const WHOLE: u16 = 1024;
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let pragma = line.trim_start().starts_with('#');
+        out.push_str(&if pragma { wish(line.trim_start(), WHOLE) } else { line.to_owned() });
+        out.push('\n');
+    }
+    out
+}
+
 /// A wish for the compiler in GCC's words; `all` where a loop is to be unrolled altogether.
-pub(crate) fn wish(line: &str, all: u16) -> String {
+fn wish(line: &str, all: u16) -> String {
     let Some(times) = line.trim_start_matches('#').trim_start().strip_prefix("pragma unroll") else {
         return line.to_owned();
     };

@@ -371,7 +371,11 @@ impl Counter {
         for counts in self.emulator.take_counts() {
             let program = launched
                 .iter()
-                .find(|one| one.kernel == counts.kernel && one.program.name == counts.program)
+                .find(|one| {
+                    one.kernel == counts.kernel
+                        && one.launch == counts.launch
+                        && one.program.name == counts.program
+                })
                 .map(|one| one.program.clone());
             let takes = program.and_then(|program| self.takes(&program, &counts.kernel));
             let registers = takes.map(|takes| takes.registers);
