@@ -13,6 +13,7 @@ without a line, and a line without a miss, is an error.
 import argparse
 import json
 import sys
+import textwrap
 
 
 def measured(paths):
@@ -27,6 +28,11 @@ def measured(paths):
                 if gpu and timed:
                     found[gpu.lower(), run["ladder"], run["problem"], step["name"]] = timed["timing"]["median"]
     return found
+
+
+def point(text):
+    """An item of a list, wrapped."""
+    return textwrap.fill("- " + text, 108, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def reasons(path):
@@ -94,14 +100,14 @@ def main():
     used = set()
     for miss in sorted(missed):
         used.add(miss)
-        lines.append(f"- `{' '.join(miss)}`: {why.get(miss, 'NO LINE')}")
+        lines.append(point(f"`{' '.join(miss)}`: {why.get(miss, 'NO LINE')}"))
     lines += ["", "Pairs in the wrong order, the slower one first, its measured time over the other's, and why:", ""]
     for name, slow, fast, ratio in wrong:
         at = next((key for key in ((name, slow), (name, fast)) if key in why), None)
         used.add(at)
-        lines.append(f"- `{name}`: `{slow}` before `{fast}` ({ratio:.2f}): {why.get(at, 'NO LINE')}")
+        lines.append(point(f"`{name}`: `{slow}` before `{fast}` ({ratio:.2f}): {why.get(at, 'NO LINE')}"))
     lines += ["", "Without a prediction:", ""]
-    lines += [f"- `{name}` {', '.join(f'`{one}`' for one in names)}: {reason}" for (name, reason), names in without.items()]
+    lines += [point(f"`{name}` {', '.join(f'`{one}`' for one in names)}: {reason}") for (name, reason), names in without.items()]
     text = "\n".join(lines) + "\n"
     if args.out:
         open(args.out, "w").write(text)

@@ -3,7 +3,7 @@
 LAUNCHES.json is what `rayspin-ladder counters --launches` writes: it holds the programs. They are compiled by NVRTC
 for ARCHITECTURE (sm_90a) and taken apart by nvdisasm; both come from `pip install nvidia-cuda-nvrtc
 nvidia-cuda-nvdisasm` (LD_LIBRARY_PATH and NVDISASM name their places). Per program and kernel: instructions, those
-under a predicate, branches, and loads and stores by memory and width. ncu_table.py explains differences with it.
+under a predicate, branches, votes, and loads and stores by memory and width. ncu_table.py explains differences with it.
 """
 
 import ctypes
@@ -53,9 +53,10 @@ def facts(assembly):
         # Once for a warp, whatever its lanes do.
         present["uniform"] += name[0].startswith("U") and name[0] != "UNPACK"
         present["predicated"] += bool(found[1]) and name[0] not in CONTROL
-        if name[0] in ("LDG", "STG", "LDS", "STS", "LDL", "STL", "LDC", "ATOMG", "REDG", "RED", "ATOMS", "TEX", "TLD", "LD", "ST"):
+        if name[0] in ("LDG", "STG", "LDS", "STS", "LDL", "STL", "LDC", "ATOMG", "REDG", "RED", "ATOMS", "TEX", "TLD", "LD", "ST",
+                       "VOTE", "VOTEU"):
             width = next((part for part in name if part in ("U8", "S8", "U16", "S16", "64", "128")), "32")
-            key = f"{name[0]}.{width}"
+            key = f"{name[0].removesuffix('U')}.{width}"
             present["memory"][key] = present["memory"].get(key, 0) + 1
     return kernels
 

@@ -11,6 +11,7 @@ import argparse
 import csv
 import json
 import re
+import textwrap
 
 WITHIN = 0.02
 
@@ -132,6 +133,9 @@ def widths(code, *names):
 
 def why(column, x, y, kernel, code, ratio):
     """Why a column is off, with what shows it: its kind, and the words."""
+    blocks = kernel["blocks"][0] * kernel["blocks"][1] * kernel["blocks"][2]
+    if kernel["counted_blocks"] < blocks and column != "lanes":
+        return "sampled", f"{kernel['counted_blocks']} of {blocks} blocks were counted"
     if column == "lanes":
         # Both numbers of instructions are of warps.
         share = code["predicated"] / max(code["instructions"], 1)
@@ -150,7 +154,8 @@ def why(column, x, y, kernel, code, ratio):
     if column.startswith("store"):
         return "stores", f"{widths(code, 'STG', 'ST')} for {sites(kernel, 'global', 'store')} places of the source"
     if column.startswith("atomic"):
-        return "atomics", "lanes of one request that change the same sector: ncu counts it more than once"
+        votes = code["memory"].get("VOTE.32", 0)
+        return "atomics", f"additions of a constant to one address are joined ({votes} votes of the warp in the machine code)"
     loads, stores = widths(code, "LDS"), widths(code, "STS")
     places = sites(kernel, "shared", "load"), sites(kernel, "shared", "store")
     return "shared", f"{loads}, {stores} for {places[0]} and {places[1]} places of the source"
@@ -163,7 +168,8 @@ KINDS = {
     "loads kept": "loads: NVRTC keeps a value in registers where the host's compiler reads it again.",
     "loads added": "loads: NVRTC reads ahead of a branch, or once more.",
     "stores": "stores: NVRTC splits a wide store or joins narrow ones.",
-    "atomics": "atomics: the sectors that an atomic request moves are counted by another rule, which NVIDIA does not state.",
+    "atomics": "atomics: NVRTC adds what the lanes of a warp add to one address by one of them.",
+    "sampled": "ours counted some blocks of the grid, and scaled.",
     "shared": "shared memory: NVRTC joins neighbouring accesses into wide ones, or keeps values in registers.",
     "host memory": "memory of the host: ncu counts it as memory of the system, not as global memory.",
 }
@@ -227,8 +233,10 @@ def main():
     summary = ["Ours, and ncu's where they differ by more than 2 % (bold).", ""]
     summary += [f"- {name}: {good} of {bad + good} within 2 %" for name, (bad, good) in right.items()]
     summary += ["", "Misses by kind:", ""]
-    summary += [f"- {count}: {KINDS[kind]}" for kind, count in sorted(kinds.items(), key=lambda one: -one[1])]
-    summary += ["", f"Without ncu's row: {len(missing)}: {', '.join(missing[:40])}", ""]
+    wrapped = lambda text, indent: textwrap.fill(text, 108, subsequent_indent=indent, break_on_hyphens=False)
+    by_count = sorted(kinds.items(), key=lambda one: -one[1])
+    summary += [wrapped(f"- {count}: {KINDS[kind]}", "  ") for kind, count in by_count]
+    summary += ["", wrapped(f"Without ncu's row: {len(missing)}: {', '.join(missing)}", ""), ""]
     open(args.out, "w").write("\n".join(summary + lines) + "\n")
     print("\n".join(summary))
 

@@ -126,8 +126,8 @@ pub struct Access {
     pub sectors: f64,
     /// Rows of 128 bytes of all requests, of global memory and textures.
     pub rows: f64,
-    /// Turns that shared memory takes; of constants, distinct addresses; of atomic operations in memory of the
-    /// device, sectors, once more for each lane that has to wait for another at its address.
+    /// Turns that shared memory takes; of constants, distinct addresses; of atomic operations in memory of
+    /// the device, sectors, once more for each lane that has to wait for another at its address.
     pub turns: f64,
     /// The least turns for accesses of this width.
     pub least: f64,

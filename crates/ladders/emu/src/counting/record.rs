@@ -419,12 +419,8 @@ impl<'a> Recording<'a> {
             block.map_or(0, |block| block.counts.iter().map(|&count| u32::from(count)).sum())
         };
         let together: Vec<f64> = self.codes.iter().map(|code| together(instructions(code))).collect();
-        let known = Known {
-            meetings: &meetings,
-            together: &together,
-            spaces: &self.spaces,
-            joins: &self.joins,
-        };
+        let known =
+            Known { meetings: &meetings, together: &together, spaces: &self.spaces, joins: &self.joins };
         for warp in self.waiting.drain(..) {
             Replay::run(&known, &warp, &mut self.happened);
         }

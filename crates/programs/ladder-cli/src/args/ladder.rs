@@ -317,7 +317,7 @@ Sectors: pieces of 32 bytes that move. Moved / asked: bytes of these over the by
 least: how often shared memory is busy (ncu: wavefronts) over the least for that width. Lanes: active lanes of a warp, of 32.
 
 The predicted time is the largest of several limits: bytes from memory and from the second-level cache, turns, atomic \
-operations, instructions, and the wait for memory; and the launch. Instructions are those of the host's compiler: the \
+operations, instructions, and the waits of few warps; and the launch. Instructions are those of the host's compiler: the \
 prediction orders variants, it does not replace a measurement.
 
 Examples:
