@@ -209,7 +209,8 @@ pub(crate) fn together(instructions: u32) -> f64 {
 ///
 /// The loads of a block of code wait together, and so do those of some blocks after each other
 /// ([`together`]). Loads are not moved across an atomic operation, a volatile access or a barrier: those
-/// behind it wait anew. An atomic operation itself is not waited for, as most are made for their effect alone.
+/// behind it wait anew. An atomic operation itself is not waited for, as most are made for their effect
+/// alone.
 #[derive(Debug, Default)]
 struct Waits {
     done: f64,
