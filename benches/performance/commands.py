@@ -24,6 +24,11 @@ def calls(t, text):
             t.row(names[problem], {"Rust": "Rayspin from Rust"}.get(library, library), arrays, seconds(time), error, ratio)
 
 
+@table("2026-11-29-h200/arrays.txt", "One NVIDIA H200 with 16 cores, the first run of the raw file", "python benches/peers/arrays.py cuda", CALL)
+def calls_gpu_now(t):
+    calls(t, t.text.split("# Once more")[0])
+
+
 @table("2026-11-27-h100/arrays.txt", f"{H100}; cuFINUFFT 2.5.1, compiled for the GPU", "python benches/peers/arrays.py cuda", CALL)
 def calls_gpu(t):
     calls(t, t.text)
@@ -49,17 +54,9 @@ def calls_cpu(t):
     calls(t, raw.part(t.text, "cpu", "#"))
 
 
-@table(
-    "2026-11-27-h100/small_cpu.txt",
-    "16 Xeon cores; finufft of commit 9810998d, compiled for the processor",
-    'p = Plan(2, (16, 16), eps=1e-4, dtype="complex64", device="cpu")',
-    "Type 2 of a plan of 16² and 4 points from NumPy. Medians of nine rounds of 1000 calls.",
-)
-def calls_small_cpu(t):
-    rows = re.findall(r"^(Rayspin|finufft, nthreads=\d)\s+([\d.]+)$", t.text, re.MULTILINE)
-    t.row("16², 4 points", "time of a call", "peer / Rayspin")
-    for program, us in rows:
-        t.row(program, f"{us} µs", "" if program == "Rayspin" else t.ratio(float(us) / float(rows[0][1]), "time", program))
+@table("2026-11-29-h200/arrays_cpu.txt", "16 cores beside an NVIDIA H200; finufft 2.5.1 as a wheel", "python benches/peers/arrays.py cpu", CALL)
+def calls_cpu_now(t):
+    calls(t, t.text)
 
 
 @table(
