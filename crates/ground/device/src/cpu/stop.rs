@@ -124,8 +124,8 @@ pub(super) fn on_pool<T: Send>(pool: &rayon::ThreadPool, work: impl FnOnce() -> 
     }
 }
 
-/// [`on_pool`] for work of any type. Compiled for each of the 130 types of the kernels' work, it was a sixth of
-/// all code that the compiler made of them.
+/// [`on_pool`] for work of any type. Compiled for each of the 130 types of the kernels' work, it was a sixth
+/// of all code that the compiler made of them.
 fn on_pool_erased(pool: &rayon::ThreadPool, work: &mut (dyn FnMut() + Send)) {
     let caller = CALLER.with_borrow(Clone::clone);
     // Work of a pool's own thread goes on in this thread.
