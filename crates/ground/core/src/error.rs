@@ -79,6 +79,9 @@ pub enum ErrorKind {
 /// `Result` with [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What stands before the place of an error.
+const PLACE: &str = ", on ";
+
 impl Error {
     /// A [`Error::Value`], from anything printable.
     pub fn value(what: impl Into<String>, expected: impl Into<String>, found: impl ToString) -> Self {
@@ -92,6 +95,19 @@ impl Error {
             expected: crate::format_shape(expected),
             found: crate::format_shape(found),
         }
+    }
+
+    /// The same error, of a failure or of memory, with the place where it happened: `what, on place`. Other
+    /// errors, and errors that name a place already, stay as they are.
+    #[must_use]
+    pub fn with_place(mut self, place: &str) -> Self {
+        if let Self::Device { what, .. } | Self::Memory { what, .. } = &mut self
+            && !what.contains(PLACE)
+        {
+            what.push_str(PLACE);
+            what.push_str(place);
+        }
+        self
     }
 
     /// Whether the input or the run caused the error.

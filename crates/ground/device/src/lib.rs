@@ -9,6 +9,7 @@ pub mod cpu;
 pub mod cuda;
 mod double_buffer;
 mod element;
+mod exchange;
 mod host_memory;
 mod leave;
 pub mod private;
@@ -22,12 +23,13 @@ pub use cuda::{Cuda, HostCopy};
 pub use cuda::{ForeignStream, Lent};
 pub use double_buffer::DoubleBuffer;
 pub use element::Element;
+pub use exchange::{Move, Side, exchange};
 pub use leave::leave;
 pub use transfer::{Pinned, Transfer};
 
 use std::sync::Arc;
 
-use rayspin_core::Result;
+use rayspin_core::{Error, Result};
 
 /// A processor that arrays live on and kernels run on. Cheap to clone.
 ///
@@ -178,6 +180,24 @@ impl Device {
                 )
             }
         }
+    }
+
+    /// What tells the device from others of this machine: `cuda:1 (NVIDIA H200)`, and [`Device::describe`] of
+    /// a processor without a number.
+    pub fn name(&self) -> String {
+        match self.backend() {
+            Backend::Cuda(cuda) => match cuda.ordinal() {
+                Some(ordinal) => format!("cuda:{ordinal} ({})", cuda.properties().name),
+                None => self.describe(),
+            },
+            Backend::Cpu(_) => self.describe(),
+        }
+    }
+
+    /// The error of a failure or of memory with this device's [name](Device::name), for work on several
+    /// devices.
+    pub fn named(&self, error: Error) -> Error {
+        error.with_place(&self.name())
     }
 
     /// Whether two handles are the same device. Arrays of one may then be used on the other.

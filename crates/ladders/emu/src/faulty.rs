@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +41,7 @@ pub enum Fault {
 #[derive(Debug)]
 pub struct Faulty {
     inner: Arc<dyn Driver>,
+    ordinal: Option<usize>,
     state: Arc<State>,
 }
 
@@ -62,7 +64,12 @@ impl Faulty {
             used: AtomicU64::new(0),
             failed: Mutex::default(),
         };
-        Self { inner, state: Arc::new(state) }
+        Self { inner, ordinal: None, state: Arc::new(state) }
+    }
+
+    /// [`Faulty::new`] of a device that is one of several, and has this number.
+    pub fn numbered(inner: Arc<dyn Driver>, ordinal: usize) -> Self {
+        Self { ordinal: Some(ordinal), ..Self::new(inner) }
     }
 
     /// Sets the fault, and counts calls from 0 again.
@@ -243,6 +250,25 @@ unsafe impl Driver for Faulty {
         self.state.call("copy")?;
         // SAFETY: as the caller promises.
         unsafe { self.inner.copy(from, to, bytes) }
+    }
+
+    fn ordinal(&self) -> Option<usize> {
+        self.ordinal.or_else(|| self.inner.ordinal())
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        self.inner.as_any()
+    }
+
+    fn wait_for(&self, other: &dyn Driver) -> Result<()> {
+        self.state.call("wait_for")?;
+        self.inner.wait_for(other)
+    }
+
+    unsafe fn copy_to(&self, from: u64, other: &dyn Driver, to: u64, bytes: u64) -> Result<()> {
+        self.state.call("copy_to")?;
+        // SAFETY: as the caller promises.
+        unsafe { self.inner.copy_to(from, other, to, bytes) }
     }
 
     unsafe fn set_bytes(&self, address: u64, byte: u8, bytes: u64) -> Result<()> {

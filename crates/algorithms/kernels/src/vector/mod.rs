@@ -1,6 +1,7 @@
 //! Sums and updates of real and complex vectors, for iterative solvers between two applications of an
 //! operator. Memory bandwidth bounds all of them.
 
+mod across;
 mod conjugate;
 mod cpu;
 mod cuda;
@@ -9,6 +10,7 @@ pub mod reference;
 mod scalar;
 mod variants;
 
+pub use across::{SumAcross, broadcast};
 pub use conjugate::{CgHalt, CgLimits, CgScalars, CgState};
 pub(crate) use cpu::{SERIAL, for_chunks};
 pub(crate) use cuda::{builds, multiply as multiply_on_gpu};

@@ -163,6 +163,10 @@ pub type Compile<'a> = dyn Fn(&Program) + Sync + 'a;
 pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// The processor's properties.
     fn properties(&self) -> &Properties;
+    /// The number of the device, where it is one of several.
+    fn ordinal(&self) -> Option<usize> {
+        None
+    }
     /// Bytes of device memory that no process uses now.
     fn free_memory(&self) -> Result<u64>;
     /// `bytes` of memory, not initialised. Errors: [`rayspin_core::Error::Memory`].
@@ -259,6 +263,24 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// # Safety
     /// At least `bytes` bytes are allocated at `from` and at `to`, and the ranges do not overlap.
     unsafe fn copy(&self, from: u64, to: u64, bytes: u64) -> Result<()>;
+    /// The driver itself behind those that wrap it, where drivers of its kind recognise each other.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+    /// Makes work that is queued from now on wait for all work queued on `other` so far.
+    fn wait_for(&self, other: &dyn Driver) -> Result<()> {
+        other.synchronize()
+    }
+    /// Queues a copy to the memory of another device, in the order of this device's work.
+    ///
+    /// # Safety
+    /// At least `bytes` bytes are allocated at `from` on this device and at `to` on the other. All of the
+    /// other device's work on `to` so far has been [waited for](Driver::wait_for), and its work on `to` from
+    /// now on waits for this device.
+    unsafe fn copy_to(&self, from: u64, other: &dyn Driver, to: u64, bytes: u64) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { super::peer::through_host(self, from, other, to, bytes) }
+    }
     /// Sets every byte.
     ///
     /// # Safety

@@ -16,6 +16,7 @@ mod launched;
 mod lent;
 mod machine;
 mod null_driver;
+mod peer;
 mod pinned;
 mod pipeline;
 mod precompiled;
@@ -132,6 +133,11 @@ impl Cuda {
     /// The properties of the GPU.
     pub fn properties(&self) -> &Properties {
         self.driver.properties()
+    }
+
+    /// The number of the GPU; none where the driver gives it none.
+    pub fn ordinal(&self) -> Option<usize> {
+        self.driver.ordinal()
     }
 
     /// Whether a program of `source` with the macros `defines` can be loaded. On a machine without a compiler

@@ -6,6 +6,7 @@ mod copy_streams;
 mod fft;
 pub(super) mod library;
 mod module;
+mod peer;
 mod probe;
 pub(super) mod staging;
 mod texture;
@@ -51,6 +52,7 @@ pub(super) fn open(ordinal: usize, threads: usize) -> Result<Arc<dyn Driver>> {
 }
 
 struct Machine {
+    ordinal: usize,
     device: sys::CUdevice,
     shared: Arc<Shared>,
     properties: Properties,
@@ -152,6 +154,7 @@ impl Machine {
             });
         let shared = Arc::new(Shared { context, first, stream });
         Ok(Self {
+            ordinal,
             device,
             properties,
             pool,
@@ -184,6 +187,10 @@ impl std::fmt::Debug for Machine {
 unsafe impl Driver for Machine {
     fn properties(&self) -> &Properties {
         &self.properties
+    }
+
+    fn ordinal(&self) -> Option<usize> {
+        Some(self.ordinal)
     }
 
     fn free_memory(&self) -> Result<u64> {
@@ -360,6 +367,27 @@ unsafe impl Driver for Machine {
         // SAFETY: as the caller promises.
         unsafe { cu::memcpy_dtod_async(to, from, bytes as usize, self.shared.stream) }
             .map_err(failed("copying on the GPU"))
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn wait_for(&self, other: &dyn Driver) -> Result<()> {
+        match other.as_any().and_then(|other| other.downcast_ref::<Self>()) {
+            Some(other) => self.wait_for_machine(other),
+            None => other.synchronize(),
+        }
+    }
+
+    unsafe fn copy_to(&self, from: u64, other: &dyn Driver, to: u64, bytes: u64) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match other.as_any().and_then(|machine| machine.downcast_ref::<Self>()) {
+                Some(machine) => self.copy_to_machine(from, machine, to, bytes),
+                None => crate::cuda::peer::through_host(self, from, other, to, bytes),
+            }
+        }
     }
 
     unsafe fn set_bytes(&self, address: u64, byte: u8, bytes: u64) -> Result<()> {
