@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod across;
 mod algebra;
 mod basic;
 mod block;
@@ -16,6 +17,7 @@ mod sense;
 mod subspace;
 mod wavelet;
 
+pub use across::AcrossDevices;
 pub use algebra::{Adjoint, Compose, Normal, Op, Scaled, Stack, Sum};
 pub use basic::{Diagonal, FiniteDifference, Identity, SamplingMask, weighted_differences};
 pub use block::BlockDiagonal;

@@ -5,8 +5,8 @@
 //! (all-gather). So each of n devices sends and receives 2 (n − 1)/n of a vector at most, and the sum has the
 //! same bits from run to run.
 //!
-//! Patarasuk, Yuan, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J Parallel Distrib
-//! Comput 69:117, 2009.
+//! Patarasuk, Yuan, *Bandwidth optimal all-reduce algorithms for clusters of workstations*, J Parallel
+//! Distrib Comput 69:117, 2009.
 
 use std::ops::Range;
 
