@@ -121,7 +121,8 @@ pub struct Stage {
     pub name: String,
     /// Peak host memory during the stage in bytes, including memory held from earlier stages.
     pub bytes: u64,
-    /// Peak GPU memory during the stage in bytes; 0 if the CPU computes.
+    /// Peak GPU memory during the stage in bytes, of the GPU that takes most where there are several; 0 if
+    /// the CPU computes.
     pub gpu_bytes: u64,
     /// The stage's work.
     #[serde(flatten)]
@@ -137,6 +138,9 @@ pub struct Budget {
     pub frames: usize,
     /// Bytes of the run's result.
     pub result: u64,
+    /// Peak memory in bytes of each GPU, where one image is spread over several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<u64>,
 }
 
 impl Budget {
@@ -145,7 +149,7 @@ impl Budget {
         self.stages.iter().map(|stage| stage.bytes).max().unwrap_or(0)
     }
 
-    /// Peak GPU memory in bytes.
+    /// Peak memory in bytes of the GPU that takes most.
     pub fn gpu_peak(&self) -> u64 {
         self.stages.iter().map(|stage| stage.gpu_bytes).max().unwrap_or(0)
     }
@@ -172,12 +176,82 @@ pub struct Ledger {
     each: bool,
     result: u64,
     stages: Vec<Stage>,
+    /// The GPU's peak.
+    peak: u64,
+    /// What each GPU beside it holds, and its peak.
+    beside: Vec<(u64, u64)>,
 }
 
 impl Ledger {
     /// A sum for `frames` images, one after another, with `held` held from the start.
     pub fn new(held: Bytes, frames: usize) -> Self {
-        Self { held, frames, times: frames, each: false, result: 0, stages: Vec::new() }
+        Self {
+            held,
+            frames,
+            times: frames,
+            each: false,
+            result: 0,
+            stages: Vec::new(),
+            peak: 0,
+            beside: Vec::new(),
+        }
+    }
+
+    /// An empty sum for as many images, for a part of the work.
+    pub fn part(&self) -> Self {
+        Self { times: self.times, each: self.each, ..Self::new(Bytes::default(), self.frames) }
+    }
+
+    /// The memory that is held now.
+    pub fn held(&self) -> Bytes {
+        self.held
+    }
+
+    /// Sets what is held from now on, where something frees what steps have left.
+    pub fn keep(&mut self, held: Bytes) {
+        self.held = held;
+    }
+
+    /// Adds parts of the work that run at the same time. The first part is on the GPU of this sum, and each
+    /// other one on a GPU of its own, in the same order at every call. Stages of one name are one stage. The
+    /// host holds the memory of all parts.
+    pub fn at_once(&mut self, parts: Vec<Self>) {
+        let mut names: Vec<String> = Vec::new();
+        for stage in parts.iter().flat_map(|part| &part.stages) {
+            if !names.contains(&stage.name) {
+                names.push(stage.name.clone());
+            }
+        }
+        self.beside.resize(self.beside.len().max(parts.len().saturating_sub(1)), (0, 0));
+        for name in names {
+            let mut all = Stage::new(&name, Bytes { host: self.held.host, gpu: 0 }, Effort::default());
+            for (index, part) in parts.iter().enumerate() {
+                let own = part.stages.iter().find(|stage| stage.name == name);
+                all.bytes += own.map_or(part.held.host, |stage| stage.bytes);
+                let gpu = own.map_or(part.held.gpu, |stage| stage.gpu_bytes);
+                let (before, peak) = match index.checked_sub(1) {
+                    None => (self.held.gpu, &mut self.peak),
+                    Some(beside) => (self.beside[beside].0, &mut self.beside[beside].1),
+                };
+                *peak = before.saturating_add(gpu).max(*peak);
+                all.gpu_bytes = all.gpu_bytes.max(before.saturating_add(gpu));
+                if let Some(own) = own {
+                    all.effort = all.effort.plus(own.effort);
+                }
+            }
+            self.stages.push(all);
+        }
+        for (index, part) in parts.iter().enumerate() {
+            self.held.host += part.held.host;
+            match index.checked_sub(1) {
+                None => self.held.gpu += part.held.gpu,
+                Some(beside) => {
+                    let (held, peak) = &mut self.beside[beside];
+                    *held += part.held.gpu;
+                    *peak = (*peak).max(*held);
+                }
+            }
+        }
     }
 
     /// If `each` is true, steps that run [once](Step::once) are counted for each image.
@@ -213,7 +287,10 @@ impl Ledger {
         let Cost { memory, effort } = needs?;
         if !name.is_empty() {
             let times = if once && !self.each { 1 } else { self.times };
-            self.stages.push(Stage::new(&name, self.held + memory.peak, effort.times(times as u64)));
+            let taken = self.held + memory.peak;
+            self.peak = self.peak.max(taken.gpu);
+            let most = self.beside.iter().map(|(held, _)| *held).fold(taken.gpu, u64::max);
+            self.stages.push(Stage::new(&name, Bytes { gpu: most, ..taken }, effort.times(times as u64)));
         }
         self.held = (self.held + memory.held).less(memory.freed);
         Ok(())
@@ -221,7 +298,12 @@ impl Ledger {
 
     /// The sum.
     pub fn finish(self) -> Budget {
-        Budget { stages: self.stages, frames: self.frames, result: self.result }
+        let mut cards = Vec::new();
+        if !self.beside.is_empty() {
+            cards.push(self.peak);
+            cards.extend(self.beside.iter().map(|(_, peak)| *peak));
+        }
+        Budget { stages: self.stages, frames: self.frames, result: self.result, cards }
     }
 }
 
@@ -274,5 +356,39 @@ mod tests {
         let found: Vec<_> = budget.stages.iter().map(|s| (s.name.as_str(), s.bytes, s.gpu_bytes)).collect();
         assert_eq!(found, [("plan", 8, 40), ("solve", 3, 140)]);
         assert_eq!((budget.peak(), budget.gpu_peak(), budget.frames), (8, 140, 3));
+        assert!(budget.cards.is_empty());
+    }
+
+    #[test]
+    fn parts_at_once_count_on_their_own_gpus_and_together_on_the_host() {
+        let step = |name: &'static str, memory| {
+            Step::new(name, |_: &mut (), _| Ok(())).needs(move || Ok(Cost::of(memory)))
+        };
+        let ledger = Ledger::new(bytes(1, 5), 1);
+        let parts = [(100, 20), (40, 10), (60, 30)].map(|(peak, held)| {
+            let mut part = ledger.part();
+            part.add(step("plan", Memory::temporary(bytes(3, peak)).holding(bytes(2, held)))).unwrap();
+            part
+        });
+        // The first GPU may have no part.
+        for (first, most) in [(true, 105), (false, 60)] {
+            let mut ledger = Ledger { held: ledger.held, ..Ledger::new(Bytes::default(), 1) };
+            let part = |index: usize| Ledger { stages: parts[index].stages.clone(), ..parts[index].part() };
+            let mut parts: Vec<Ledger> = (0..3).map(part).collect();
+            parts.iter_mut().zip([20, 10, 30]).for_each(|(part, held)| part.keep(bytes(2, held)));
+            if !first {
+                parts[0] = ledger.part();
+            }
+            ledger.at_once(parts);
+            ledger.add(step("solve", Memory::temporary(bytes(0, 7)))).unwrap();
+            let held = if first { 25 } else { 5 };
+            let budget = ledger.finish();
+            let found: Vec<_> =
+                budget.stages.iter().map(|s| (s.name.as_str(), s.bytes, s.gpu_bytes)).collect();
+            let count = if first { 3 } else { 2 };
+            let solve = ("solve", 1 + 2 * count, 30.max(held + 7));
+            assert_eq!(found, [("plan", 1 + 3 * count, most), solve]);
+            assert_eq!(budget.cards, [if first { 105 } else { 12 }, 40, 60]);
+        }
     }
 }

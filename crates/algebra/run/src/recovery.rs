@@ -7,6 +7,10 @@ use rayspin_device::{Backend, Device};
 pub trait Recoverable {
     /// The device that does the work.
     fn device(&self) -> &Device;
+    /// The devices that do a part of it.
+    fn beside(&self) -> &[Device] {
+        &[]
+    }
     /// Whether the CPU takes over when the GPU fails.
     fn finish_on_cpu(&self) -> bool;
     /// Frees every array of the work.
@@ -32,14 +36,14 @@ pub fn with_recovery<J: Recoverable, T>(
     notes: &mut Vec<String>,
     mut attempt: impl FnMut(&mut J, bool) -> Result<T>,
 ) -> Result<T> {
-    while let Some(before) = refusals(job.device()) {
+    while let Some(before) = refusals_of(job) {
         let error = match attempt(job, false) {
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
         job.give_back();
         let ran_out =
-            matches!(error, Error::Memory { .. }) && refusals(job.device()).is_some_and(|now| now > before);
+            matches!(error, Error::Memory { .. }) && refusals_of(job).is_some_and(|now| now > before);
         if ran_out && let Some(smaller) = job.reduce_batch()? {
             notes.push(format!("GPU memory ran out: {smaller} from here on"));
         } else if job.finish_on_cpu() && (ran_out || matches!(error, Error::Device { .. })) {
@@ -79,6 +83,12 @@ pub fn with_cpu_fallback<J: Recoverable, T>(
 
 fn taken_over(error: &Error) -> String {
     format!("the GPU failed, computed on the CPU from here on: {error}")
+}
+
+/// Number of failed GPU allocations so far on all devices of a job; `None` on the CPU.
+fn refusals_of<J: Recoverable>(job: &J) -> Option<u64> {
+    let own = refusals(job.device())?;
+    Some(own + job.beside().iter().filter_map(refusals).sum::<u64>())
 }
 
 /// Number of failed GPU allocations so far; `None` on the CPU.

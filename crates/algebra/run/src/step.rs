@@ -41,6 +41,17 @@ impl Effort {
         Self { flops: self.flops + work.flops, traffic: self.traffic + work.bytes, ..self }
     }
 
+    /// Both efforts, of parts of the same iterations.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            transforms: self.transforms + other.transforms,
+            iterations: self.iterations.max(other.iterations),
+            flops: self.flops + other.flops,
+            traffic: self.traffic + other.traffic,
+        }
+    }
+
     /// The effort of doing the same `count` times.
     #[must_use]
     pub fn times(self, count: u64) -> Self {

@@ -19,6 +19,10 @@ pub struct BatchSizes {
     pub segments: Option<usize>,
     /// Points of a trajectory planned at once.
     pub points: Option<usize>,
+    /// Coils that the first of several devices takes, where coils go to all of them. It also solves for the
+    /// image, so fewer coils leave it room for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<usize>,
 }
 
 /// What [`BatchSizes`] may cut: how much there is of it.
@@ -34,11 +38,14 @@ pub struct Extent {
     pub subspace: bool,
     /// Points of a trajectory; 0 on a grid.
     pub points: usize,
+    /// Coils of the first device if several share them, and 0 where one device takes all.
+    pub first: usize,
 }
 
 impl BatchSizes {
     /// The batch sizes that a plan may reduce, the cheapest reduction first: coils, spectra of time segments
-    /// on a GPU, maps on a GPU, points of a trajectory.
+    /// on a GPU, maps on a GPU, points of a trajectory. Where coils go to several GPUs, the first one may
+    /// take fewer of them, or none.
     pub fn list(&self, extent: &Extent) -> Vec<BatchSize> {
         let now = |cut: Option<usize>, full: usize| cut.map_or(full, |cut| cut.min(full));
         vec![
@@ -48,6 +55,17 @@ impl BatchSizes {
                 least: 1,
                 gpu_only: false,
                 describe: |n| format!("coils taken {n} at a time"),
+            },
+            BatchSize {
+                name: "first",
+                // One more than its coils, of which none may be left.
+                now: if extent.first == 0 { 0 } else { 1 + now(self.first, extent.first) },
+                least: 1,
+                gpu_only: true,
+                describe: |n| match n - 1 {
+                    0 => "no coils on the first GPU".into(),
+                    n => format!("{n} coils on the first GPU"),
+                },
             },
             BatchSize {
                 name: "segments",
@@ -88,6 +106,7 @@ impl BatchSizes {
             "maps" => self.maps = Some(to),
             "segments" => self.segments = Some(to),
             "points" => self.points = Some(to),
+            "first" => self.first = Some(to.saturating_sub(1)),
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! An encoding before anything is allocated, and the steps that make it.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use ndarray::{ArrayD, ArrayViewD};
 use rayspin_core::{C32, Error, Geometry, Result, Trajectory, expect_shape};
@@ -73,6 +74,16 @@ impl<'a> Inputs<'a> {
         Self { of_frames, ..self }
     }
 
+    /// Of a part of the coils alone, where they are the scan's own. The samples are there still.
+    pub(crate) fn of_coils(self, coils: Range<usize>) -> Self {
+        let count = coils.len();
+        let samples = self.samples.map(|mut samples| {
+            samples.slice_axis_inplace(ndarray::Axis(0), coils.into());
+            samples
+        });
+        Self { coils: count, samples, ..self }
+    }
+
     pub(super) fn matrix(&self) -> &[usize] {
         &self.matrix
     }
@@ -140,6 +151,9 @@ pub(crate) struct Context {
     pub(crate) together: usize,
     /// Whether the frame is no image, and tells maps alone.
     pub(crate) maps_alone: bool,
+    /// Whether its coils are encoded on several devices, and the right-hand side and normal operator of all
+    /// are there.
+    pub(crate) spread: bool,
 }
 
 /// The encoding of one frame as a run will have it: shapes, and the steps that make it, each with what it
@@ -239,6 +253,11 @@ impl<'a> Spec<'a> {
         self.context.maps_alone
     }
 
+    /// Whether its coils are encoded on several devices, of which this one solves.
+    pub(super) fn is_spread(&self) -> bool {
+        self.context.spread
+    }
+
     /// Whether plans weigh samples by their density: to grid, or to estimate maps from them.
     pub(super) fn needs_density(&self) -> bool {
         self.settings.uses.density || self.maps == MapSource::Estimated
@@ -296,6 +315,11 @@ impl<'a> Spec<'a> {
 
     pub(crate) fn settings(&self) -> &Settings<'a> {
         &self.settings
+    }
+
+    /// Whether maps are estimated from the frame.
+    pub(crate) fn estimates_maps(&self) -> bool {
+        self.maps == MapSource::Estimated
     }
 
     pub(crate) fn map_source(&self) -> MapSource {
@@ -406,11 +430,18 @@ impl<'a> Spec<'a> {
         Ok(maps.into())
     }
 
-    /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there) or `[set, coil, z, y,
-    /// x]`, on the grid: beyond the matrix the coils see nothing, which confines the image to it.
+    /// The maps that were given, [on the grid](Self::on_grid) and the device.
     pub(super) fn given_maps(&self, given: &ArrayD<C32>) -> Result<CoilMaps<f32>> {
+        let on_grid = self.on_grid(given.view())?;
+        from_host(&self.device, on_grid.view(), self.map_cut().map(|cut| cut.coils))
+    }
+
+    /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there) or `[set, coil, z, y,
+    /// x]`, on the grid: beyond the matrix the coils see nothing, which confines the image to it. Maps of the
+    /// grid stay as they are.
+    pub(crate) fn on_grid<'m>(&self, given: ArrayViewD<'m, C32>) -> Result<HostSamples<'m>> {
         let (matrix, grid) = (self.voxels.matrix(), self.domain());
-        let mut view = given.view();
+        let mut view = given;
         let mut leading = vec![self.coils()];
         if view.ndim() == AXES_OF_SETS {
             match view.shape()[0] {
@@ -424,11 +455,10 @@ impl<'a> Spec<'a> {
             view.index_axis_inplace(ndarray::Axis(leading.len()), 0);
         }
         if view.shape() == with_coils(grid) {
-            return from_host(&self.device, view, self.map_cut().map(|cut| cut.coils));
+            return Ok(view.into());
         }
         expect_shape("sensitivity maps", &with_coils(matrix), view.shape())?;
-        let on_grid = crate::crop::centre_crop(view.to_owned(), &with_coils(grid))?;
-        from_host(&self.device, on_grid.view(), self.map_cut().map(|cut| cut.coils))
+        Ok(crate::crop::centre_crop(view.to_owned(), &with_coils(grid))?.into())
     }
 }
 

@@ -91,7 +91,7 @@ impl<'a> Spec<'a> {
     }
 
     /// What the maps take all along.
-    pub(super) fn maps_held(&self) -> Result<Bytes> {
+    pub(crate) fn maps_held(&self) -> Result<Bytes> {
         let shape = [&[self.coils()], self.domain()].concat();
         let (gpu, pinned) =
             CoilMaps::<f32>::bytes_needed(self.device(), &shape, self.map_cut().map(|cut| cut.coils))?;
@@ -126,12 +126,18 @@ impl<'a> Spec<'a> {
 
     /// Eᴴd, after which the samples are gone.
     pub fn right_hand_side(&'a self) -> Step<'a, Solving<'a>> {
+        if self.is_spread() {
+            return Step::silent(|_, _| Ok(()));
+        }
         Step::new("right-hand side", |state: &mut Solving<'_>, _| state.make_rhs())
             .needs(move || self.kind().right_hand_side(self))
     }
 
     /// EᴴE of a method that solves for one image, FᴴF of one that goes coil by coil.
     pub fn normal_operator(&'a self) -> Step<'a, Solving<'a>> {
+        if self.is_spread() {
+            return Step::silent(|_, _| Ok(()));
+        }
         Step::silent(|state: &mut Solving<'_>, _| state.make_normal())
             .needs(move || Ok(Cost::of(Memory::held(self.arrays(self.kind().normal_bytes(self)?)))))
     }

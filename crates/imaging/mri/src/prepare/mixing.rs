@@ -44,6 +44,12 @@ impl Mixing {
         self.matrices.shape()[0]
     }
 
+    /// What makes the coils `rows` of those made alone.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Self {
+        let matrices = self.matrices.slice_axis(ndarray::Axis(0), rows.into()).to_owned();
+        Self { matrices, along: self.along }
+    }
+
     /// Whether it takes whole lines of a grid, and not any sample.
     pub(crate) fn needs_lines(&self) -> bool {
         self.along

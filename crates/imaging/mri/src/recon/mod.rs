@@ -10,6 +10,7 @@ pub mod plan;
 mod run;
 mod search;
 mod series;
+mod spread;
 mod stream;
 
 use std::borrow::Cow;
@@ -105,6 +106,10 @@ impl Recoverable for Reconstructor {
         &self.device
     }
 
+    fn beside(&self) -> &[Device] {
+        if self.options.run.coils_beside { &self.options.run.beside } else { &[] }
+    }
+
     fn finish_on_cpu(&self) -> bool {
         self.options.run.finish_on_cpu
     }
@@ -125,6 +130,9 @@ impl Recoverable for Reconstructor {
         // Plans are of the device that is left.
         self.cache.give_back();
         self.device = device;
+        if self.options.run.coils_beside {
+            self.options.run.beside.clear();
+        }
     }
 }
 
@@ -136,7 +144,8 @@ impl Extent {
         let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
         let settings = options.settings();
         let of_kind = (row_of(on_grid, &settings).extent)(frame, &settings);
-        Self { coils, maps: options.needs_maps() && one_set, ..of_kind }
+        let first = options.shares(coils).and_then(|shares| shares.first().copied()).unwrap_or(0);
+        Self { coils, maps: options.needs_maps() && one_set, first, ..of_kind }
     }
 }
 
@@ -222,6 +231,7 @@ impl Reconstructor {
             field_range: self.field_range,
             together: 1,
             maps_alone: false,
+            spread: false,
         }
     }
 
@@ -232,6 +242,9 @@ impl Reconstructor {
         of_frames: Option<Vec<usize>>,
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
+        if let Some(shares) = self.options.spread(&self.device, self.coils(&frame)) {
+            return self.attempt_spread(&frame, of_frames.as_deref(), &shares, monitor);
+        }
         let context = self.context(self.coils(&frame));
         let mut inputs = Inputs::new(frame).of_frames(of_frames);
         let samples = inputs.take_samples()?;
@@ -269,22 +282,36 @@ impl Reconstructor {
         self.cache.give_back();
         self.extent = Extent::of(frame, self.coils(frame), &self.options);
         let (maps, estimate_notes) = with_recovery(self, notes, |recon, _| {
-            let context = recon.context(recon.coils(frame));
-            let mut inputs = Inputs::new(Cow::Borrowed(frame));
-            let samples = inputs.take_samples()?;
-            let mixing = recon.mixing.clone();
-            let context = Context { shared_maps: false, maps_alone: true, ..context };
-            let spec = recon.options.encoding(&recon.device, &inputs, context)?;
-            let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut recon.cache)?;
-            let run = rayspin_run::run(spec.encoding_steps(), &mut solving, monitor);
-            let estimated = run.and_then(|()| solving.into_maps());
-            // The images that follow need other plans.
-            recon.cache.give_back();
-            let (maps, notes) = estimated?;
+            let (maps, notes) = recon.estimate_once(frame, None, monitor)?;
+            let maps = match recon.options.shares(recon.coils(frame)) {
+                // They go to several devices, from the host.
+                Some(_) => spread::on_host(&recon.device, maps.into_host()?)?,
+                None => maps,
+            };
             Ok((SharedMaps::new(maps, recon.options.run.copies_maps())?, notes))
         })?;
         notes.extend(estimate_notes);
         Ok(maps)
+    }
+
+    fn estimate_once(
+        &mut self,
+        frame: &Frame,
+        of_frames: Option<&[usize]>,
+        monitor: &Monitor<'_>,
+    ) -> Result<(CoilMaps<f32>, Vec<String>)> {
+        let context = self.context(self.coils(frame));
+        let mut inputs = Inputs::new(Cow::Borrowed(frame)).of_frames(of_frames.map(<[usize]>::to_vec));
+        let samples = inputs.take_samples()?;
+        let mixing = self.mixing.clone();
+        let context = Context { shared_maps: false, maps_alone: true, ..context };
+        let spec = self.options.encoding(&self.device, &inputs, context)?;
+        let mut solving = Solving::new(&spec, samples, mixing.as_deref(), &mut self.cache)?;
+        let run = rayspin_run::run(spec.encoding_steps(), &mut solving, monitor);
+        let estimated = run.and_then(|()| solving.into_maps());
+        // The images that follow need other plans.
+        self.cache.give_back();
+        estimated
     }
 
     /// Reconstructs frames that the method solves for together: `[frame, …matrix]`. Errors: as

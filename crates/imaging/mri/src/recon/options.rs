@@ -85,6 +85,9 @@ pub struct RunOptions {
     pub kernels: Option<Arc<dyn KernelStore>>,
     /// Devices beside the one of the run. Frames of a series go to whichever is free.
     pub beside: Vec<Device>,
+    /// Whether the coils of each image go to all devices instead, where the method may
+    /// [share them](ReconOptions::may_share_coils).
+    pub coils_beside: bool,
 }
 
 impl RunOptions {
@@ -218,6 +221,40 @@ impl ReconOptions {
     /// series, or as coefficients of a temporal basis.
     pub fn solves_together(&self) -> bool {
         self.basis.is_some() || self.method.uses().span == Span::Series
+    }
+
+    /// Whether several devices may encode a part of the coils of an image each: the method iterates with the
+    /// normal operator of one image that all coils see.
+    pub fn may_share_coils(&self) -> bool {
+        let uses = self.method.uses();
+        let of_all_coils = !matches!(uses.maps, MapUse::Combining(_));
+        uses.normal && uses.span == Span::Frame && of_all_coils && !self.search_lambda
+    }
+
+    /// The number of coils that each device takes of an image of `coils` coils, where they go to several: the
+    /// first device, which solves for the image too, takes the fewest. None where one device takes all.
+    ///
+    /// ```
+    /// use rayspin_device::Device;
+    /// use rayspin_mri::recon::ReconOptions;
+    ///
+    /// let mut options = ReconOptions::default();
+    /// options.run.beside = vec![Device::cpu()?, Device::cpu()?];
+    /// assert_eq!(options.shares(32), None);
+    /// options.run.coils_beside = true;
+    /// assert_eq!(options.shares(32), Some(vec![10, 11, 11]));
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn shares(&self, coils: usize) -> Option<Vec<usize>> {
+        let devices = coils.min(1 + self.run.beside.len());
+        if devices < 2 || !self.run.coils_beside || !self.may_share_coils() {
+            return None;
+        }
+        let even = coils / devices;
+        let first = self.run.batch_sizes.first.map_or(even, |first| first.min(even));
+        let (rest, others) = (coils - first, devices - 1);
+        let others = (0..others).map(|k| rest / others + usize::from(k < rest % others));
+        Some(std::iter::once(first).chain(others).collect())
     }
 
     /// Images that `frames` frames of a slice give: as many, or the coefficients of a temporal basis.

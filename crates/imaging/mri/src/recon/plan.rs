@@ -6,7 +6,7 @@ use rayspin_core::Result;
 use rayspin_device::Device;
 use rayspin_run::{Budget, Bytes, Cost, Ledger, Memory, Step};
 
-use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND, search};
+use super::{FRAMES_AHEAD, ReconOptions, VOLUMES_BEHIND, search, spread};
 pub use crate::encoding::Known;
 use crate::encoding::{COMPLEX, Context, INDEX, Inputs, REAL, count, range_of, repeated};
 use crate::methods::Span;
@@ -96,6 +96,7 @@ fn context(coils: usize, options: &ReconOptions) -> Context {
         field_range: options.field_map.as_deref().map(range_of),
         together: 1,
         maps_alone: false,
+        spread: false,
     }
 }
 
@@ -138,7 +139,9 @@ fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64>
         None => (frame, None),
         Some((frame, of_frames)) => (frame, Some(of_frames.clone())),
     };
-    let inputs = Inputs::new(Cow::Borrowed(frame)).of_frames(of_frames);
+    let shares = options.spread(device, context.coils);
+    let context = Context { spread: shares.is_some(), ..context };
+    let inputs = Inputs::new(Cow::Borrowed(frame)).of_frames(of_frames.clone());
     let spec = options.encoding(device, &inputs, context)?.knowing(known);
     ledger.hold(spec.frame_bytes());
     if let Some(needs) = prepare::finding(device, &options.prepare, frame, context.coils) {
@@ -150,6 +153,11 @@ fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64>
         ledger.hold(Bytes::host(copies * samples_of(frame)));
         ledger.hold(spec.kept_in_series()?);
         ledger.repeat(search::MOST);
+    }
+    if let Some(shares) = shares {
+        spread::plan(ledger, frame, of_frames.as_deref(), &shares, (options, context, known))?;
+        options.method.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
+        return Ok(spec.result());
     }
     if options.method.uses().span == Span::Frame {
         options.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
@@ -250,8 +258,9 @@ pub fn of_stream(
     hold_given(&mut ledger, frame, coils, options);
     let context = Context { shared_maps: stream.maps.is_some(), ..context };
     add_frame(&mut ledger, frame, &Like { context, frames: stream.frames, options, device, known })?;
-    stages.extend(ledger.finish().stages);
-    Ok(Budget { stages, frames: stream.frames, result: kept })
+    let own = ledger.finish();
+    stages.extend(own.stages);
+    Ok(Budget { stages, frames: stream.frames, result: kept, cards: own.cards })
 }
 
 /// Bytes of making a frame of its acquisitions, beside these: the frame itself, and what it takes to make it.

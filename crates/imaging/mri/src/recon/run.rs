@@ -283,9 +283,11 @@ impl SeriesRun {
         &self.reconstructor.device
     }
 
-    /// The devices beside it; none where the method solves for all frames together.
+    /// The devices beside it, for frames; none where the method solves for all frames together, and where
+    /// coils go to them.
     pub(super) fn beside(&self) -> Vec<Device> {
-        if self.options.solves_together() { Vec::new() } else { self.options.run.beside.clone() }
+        let run = &self.options.run;
+        if self.options.solves_together() || run.coils_beside { Vec::new() } else { run.beside.clone() }
     }
 
     /// What reconstructors beside the first start with. A frame that fails there comes back.

@@ -7,6 +7,7 @@ use rayspin_io::{Protocol, SeriesWriter};
 use rayspin_mri::recon::plan::{self as core, Known};
 use rayspin_mri::recon::{Extent, ReconOptions};
 use rayspin_mri::scan::Label;
+use rayspin_report::number;
 use rayspin_run::{BatchSize, Budget, Job, Limits, OverBudget, Plan, plan_within};
 
 use super::choose::{Chosen, Session, Understood};
@@ -68,7 +69,8 @@ impl Job for PlanJob<'_> {
             }
             _ => core::of_frames(frame, &frames, &self.options, device, known),
         }?;
-        let mut budget = Budget { frames: core.frames, result: core.result, ..Budget::default() };
+        let (frames, result, cards) = (core.frames, core.result, core.cards);
+        let mut budget = Budget { frames, result, cards, ..Budget::default() };
         budget.push(
             "read",
             match source {
@@ -78,13 +80,14 @@ impl Job for PlanJob<'_> {
         );
         budget.stages.extend(core.stages);
         // Each device beside the first has a frame in work, two images that wait for others, and copies on
-        // their way.
+        // their way; one that takes coils of the frame has copies alone.
         let beside = self.options.run.beside.iter();
         let staging = beside.map(|device| cuda::staging_bytes(device.cpu_side().threads())).sum::<u64>();
-        let in_work = core::assembling(frame) + 4 * 8 * image;
+        let spread = self.options.shares(shape.coils).is_some();
+        let in_work = if spread { 0 } else { core::assembling(frame) + 4 * 8 * image };
         // Each slice's maps have a copy on the host, from which they go to all devices.
         let slices = (shape.images(source) / shape.frames.max(1)).max(1) as u64;
-        let shared = match self.options.run.beside.is_empty() || !self.options.needs_maps() {
+        let shared = match self.options.run.beside.is_empty() || spread || !self.options.needs_maps() {
             true => 0,
             false => slices * shape.coils as u64 * 8 * image,
         };
@@ -203,15 +206,25 @@ impl Planned<'_> {
 
     /// How it is cut, in words.
     pub fn cut(&self) -> String {
-        cut(&self.plan, &self.session.options)
+        cut(&self.plan, &self.session.options, self.shape.coils)
     }
 }
 
+/// How the coils of an image are spread over GPUs, in words.
+fn spread(plan: &Plan, options: &ReconOptions, coils: usize) -> Option<String> {
+    let shares = options.shares(coils)?;
+    let coils: Vec<String> = shares.iter().map(usize::to_string).collect();
+    let held: Vec<String> = plan.budget.cards.iter().map(|peak| number::bytes(*peak)).collect();
+    let (coils, held) = (coils.join(" + "), held.join(" + "));
+    Some(format!("coils {coils} on {} GPUs, which hold {held}", shares.len()))
+}
+
 /// How a run is cut, in words.
-fn cut(plan: &Plan, options: &ReconOptions) -> String {
+fn cut(plan: &Plan, options: &ReconOptions, coils: usize) -> String {
     let batch_sizes = &options.run.batch_sizes;
     let mut split =
         if plan.budget.frames == 1 { "1 image".into() } else { format!("{} images", plan.budget.frames) };
+    split.extend(spread(plan, options, coils).map(|spread| format!(", {spread}")));
     split.extend(batch_sizes.coils.map(|batch| format!(", {batch} coils at a time")));
     split.extend(batch_sizes.maps.map(|held| format!(", maps of {held} coils on the GPU")));
     split.extend(batch_sizes.segments.map(|held| format!(", spectra of {held} time segments on the GPU")));
@@ -233,11 +246,7 @@ impl<'a> Chosen<'a> {
             process += session.target.decide(&plan, starting, &mut session.told.recorder, &mut notes)?;
         }
         process += session.target.open_beside(&mut session.told.recorder, &mut notes)?;
-        if let Some(why) = session.one_device(&source, &shape) {
-            notes.extend((!session.target.beside.is_empty()).then_some(why));
-            session.target.beside.clear();
-        }
-        session.options.run.beside.clone_from(&session.target.beside);
+        session.share_work(&source, &shape, &mut notes);
         let mut limits = session.target.limits()?;
         let mut fitted = session.plan_within(&source, &shape, process, &limits)?;
         let memory = session.target.memory;
@@ -256,6 +265,7 @@ impl<'a> Chosen<'a> {
         {
             notes.push(why);
             session.options.run.beside.clear();
+            session.options.run.coils_beside = false;
             limits = session.target.limits()?;
             fitted = session.plan_within(&source, &shape, process, &limits)?;
         }
@@ -264,21 +274,40 @@ impl<'a> Chosen<'a> {
             Ok(plan) => plan,
             Err(short) => return Err(session.request.short().refusal(&short, &limits)),
         };
+        if let Some(spread) = spread(&plan, &session.options, shape.coils) {
+            session.told.say(spread);
+        }
         Ok(Planned { is_ready: false, session, source, shape, plan, limits })
     }
 }
 
 impl Session<'_> {
-    /// Why several devices would have nothing to do beside the first.
-    fn one_device(&self, source: &Source, shape: &Shape) -> Option<String> {
-        let why = if self.options.solves_together() {
-            format!("method {} solves for all images together", self.options.method.about().name)
-        } else if shape.images(source) <= 1 {
-            "the run makes one image".to_owned()
+    /// Decides what goes to the devices beside the first: the coils of each image, where images are fewer
+    /// than devices and the method may share coils, or else images. `notes` say why they have nothing to do.
+    fn share_work(&mut self, source: &Source, shape: &Shape, notes: &mut Vec<String>) {
+        let (options, beside) = (&mut self.options, &mut self.target.beside);
+        let images = shape.images(source);
+        let few = images <= beside.len() || options.basis.is_some();
+        options.run.coils_beside = !beside.is_empty() && few && options.may_share_coils() && shape.coils > 1;
+        let name = options.method.about().name;
+        let idle = if options.run.coils_beside {
+            None
+        } else if options.solves_together() {
+            Some(format!("method {name} solves for all images together"))
+        } else if images <= 1 && shape.coils <= 1 {
+            Some("the run makes one image of one coil".to_owned())
+        } else if images <= 1 && options.search_lambda {
+            Some("the search for λ makes one image after another".to_owned())
+        } else if images <= 1 {
+            Some(format!("the run makes one image, and method {name} makes it of one coil after another"))
         } else {
-            return None;
+            None
         };
-        Some(format!("one GPU computes, and those beside it do not: {why}"))
+        if let Some(why) = idle.filter(|_| !beside.is_empty()) {
+            notes.push(format!("one GPU computes, and those beside it do not: {why}"));
+            beside.clear();
+        }
+        options.run.beside.clone_from(beside);
     }
 
     fn plan_within(

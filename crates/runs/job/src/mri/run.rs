@@ -176,6 +176,9 @@ impl<'a> Planned<'a> {
         recorder.parameter("maps held", serde_json::json!(batch_sizes.maps));
         recorder.parameter("time segments held", serde_json::json!(batch_sizes.segments));
         recorder.parameter("points at a time", serde_json::json!(batch_sizes.points));
+        if let Some(shares) = options.shares(self.shape.coils) {
+            recorder.parameter("coils of devices", shares);
+        }
         recorder.parameter("read image by image", matches!(source, Source::Parts { .. }));
         recorder.parameter("budget", serde_json::to_value(&plan.budget)?);
         self.compile_ahead();

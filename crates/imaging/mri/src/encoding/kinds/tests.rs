@@ -197,6 +197,7 @@ impl Case<'_> {
             field_range: None,
             together: 1,
             maps_alone: false,
+            spread: false,
         };
         let mut inputs = Inputs::new(Cow::Owned(frame)).of_frames(of_frames);
         let samples = inputs.take_samples().unwrap();

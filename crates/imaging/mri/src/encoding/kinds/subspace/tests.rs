@@ -101,6 +101,7 @@ impl Problem {
             field_range: None,
             together: 1,
             maps_alone: false,
+            spread: false,
         };
         let spec = options.encoding(&device, &inputs, context).unwrap();
         let mut cache = FrameCache::default();
