@@ -5,8 +5,8 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::{PoolLoop, Stop};
 use rayspin_device::cpu::simd::{Level, dispatch};
+use rayspin_device::cpu::{PoolLoop, Stop};
 use rayspin_line_fft::Fft;
 
 use super::lanes::{Decimation, LaneFft, Row};

@@ -9,9 +9,9 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::Real;
 use rayspin_device::Cpu;
-use rayspin_device::cpu::{PoolLoop, Stop};
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd};
+use rayspin_device::cpu::{PoolLoop, Stop};
 
 use super::scatter::Scatter;
 use super::simd::{Lanes, MOST_TAPS, Vector, load, store_taps, taps, token};

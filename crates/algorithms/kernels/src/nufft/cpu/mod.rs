@@ -14,8 +14,8 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Real, Result};
 use rayspin_device::Cpu;
-use rayspin_device::cpu::{PoolLoop, Stop};
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
+use rayspin_device::cpu::{PoolLoop, Stop};
 
 use super::coordinates::Coordinates;
 use super::layout::{Layout, Part};
