@@ -27,11 +27,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::{PI, TAU};
 
 use rayon::prelude::*;
-use rayspin_core::{C64, Result};
+use rayspin_core::{C32, C64, Result};
 use rayspin_run::{About, Param, choices, params};
 
 use super::echoes::{GHOSTS, say_apart};
-use super::entropy::{self, By, Told};
+use super::entropy::{self, By, Found, Told};
 use super::turn::{Turn, transformed};
 use super::{Correction, GROUP, Known, Readout, ReadoutHeads, Readouts, Sources};
 use crate::mri::raw::{Encoding, Flags, note};
@@ -128,7 +128,11 @@ impl Epi {
         if self.epi_reference == EpiReference::Readouts {
             return None;
         }
-        match entropy::phase_of(readouts, self.epi_phase == EpiPhase::Linear) {
+        let Found { reversed, shots } = entropy::phase_of(readouts, self.epi_phase == EpiPhase::Linear);
+        if !shots.is_empty() {
+            note(notes, "the shots have phases of their own, which the least entropy of the image tells");
+        }
+        match reversed {
             Told::Phase { constant, shift, by } => {
                 note(
                     notes,
@@ -148,7 +152,7 @@ impl Epi {
                         ),
                     );
                 }
-                Some(Phase { constant, shift })
+                Some(Phase { constant, shift, shots })
             }
             Told::Aligned => None,
             Told::Nothing => {
@@ -179,11 +183,18 @@ impl Correction for Epi {
         if self.why_idle(heads).is_some() {
             return 0;
         }
-        // The entropy takes the transforms of all readouts, beside copies that are even. Later, reversed
+        // The entropy takes the transforms of all readouts and pixels, beside copies that are even. Later,
         // readouts are copied.
-        let even = encoding.ramps.is_some() || encoding.places.is_some();
-        let entropy = self.epi_reference != EpiReference::Readouts;
-        if even && entropy { readouts.saturating_mul(2) } else { readouts }
+        if self.epi_reference == EpiReference::Readouts {
+            return readouts;
+        }
+        let even = match (&encoding.places, &encoding.ramps) {
+            (Some(places), _) => Some(places.forward.len()),
+            (None, ramps) => ramps.as_ref().map(|ramps| ramps.samples),
+        };
+        let matrix = encoding.encoded.matrix;
+        let pixels = entropy::bytes(even.unwrap_or(matrix[0]), matrix);
+        readouts.saturating_mul(if even.is_some() { 2 } else { 1 }).saturating_add(pixels)
     }
 
     fn scan(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) {
@@ -224,6 +235,10 @@ impl Correction for Epi {
             if let Some(turn) = turns.get(&readout.data.ncols()) {
                 turn.apply(readout);
             }
+        });
+        readouts.each.par_iter_mut().zip(&phase.shots).for_each(|(readout, phase)| {
+            let turn = C32::from_polar(1.0, -phase as f32);
+            readout.change().data.mapv_inplace(|value| value * turn);
         });
         Ok(())
     }
@@ -267,13 +282,15 @@ fn pairs<'r>(references: &[&'r Readout<'r>]) -> Vec<(&'r Readout<'r>, Vec<&'r Re
     beside.map(|two| (two[0], vec![two[1]])).collect()
 }
 
-/// The phase by which reversed readouts differ from forward readouts.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The phase by which reversed readouts differ from forward readouts, and shots from the first.
+#[derive(Debug, Clone, PartialEq)]
 struct Phase {
     /// In the middle of the field of view, radian.
     constant: f64,
     /// The shift that the slope along the readout is, samples.
     shift: f64,
+    /// Of each readout of the image, radian. Empty where shots have no phases of their own.
+    shots: Vec<f64>,
 }
 
 impl Phase {
@@ -331,6 +348,10 @@ impl Phase {
         let total: f64 = c.iter().map(|value| value.norm()).sum();
         let agreed = left(a, b).map(|(_, value)| value).sum::<C64>().norm();
         let constant = (a + PI).rem_euclid(TAU) - PI;
-        (total > 0.0 && agreed >= AGREE * total).then_some(Self { constant, shift: b * n as f64 / TAU })
+        (total > 0.0 && agreed >= AGREE * total).then_some(Self {
+            constant,
+            shift: b * n as f64 / TAU,
+            shots: Vec::new(),
+        })
     }
 }
