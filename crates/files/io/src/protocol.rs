@@ -1,5 +1,6 @@
 //! What a scan tells of how its images were acquired, for files that state it: sidecars of BIDS, and DICOM.
 
+use rayspin_scan::mri::Label;
 use serde::{Deserialize, Serialize};
 
 /// What a header states of the sequence. A list with a word that is no number counts as empty.
@@ -75,6 +76,9 @@ pub struct EncodingProtocol {
     pub lines: bool,
     /// Whether the lines of the first slice fall from readout to readout; none where there are not two.
     pub falls: Option<bool>,
+    /// Sets of its images, as readouts count them; 0 without readouts.
+    #[serde(default)]
+    pub sets: u16,
     /// Whether z is encoded, too.
     pub is_3d: bool,
     /// Thickness of a slice in mm; of an encoding along z, that of the slab's partitions.
@@ -91,6 +95,20 @@ impl Protocol {
     /// The nucleus; hydrogen where the header states no other and hydrogen's frequency.
     pub fn nucleus(&self) -> Option<&str> {
         self.stated.nucleus.as_deref().or_else(|| self.imaging_hz().map(|_| "1H"))
+    }
+
+    /// The value of a volume in a list that has one for all volumes, or one for each set.
+    pub(crate) fn of_volume(&self, list: &[f64], label: &Label) -> Option<f64> {
+        match list {
+            [one] => Some(*one),
+            _ => self.of_set(list, label),
+        }
+    }
+
+    /// The value of a volume's set in a list that has one for each set of the scan.
+    pub(crate) fn of_set(&self, list: &[f64], label: &Label) -> Option<f64> {
+        let sets = usize::from(self.encoding(label.encoding).sets);
+        list.get(usize::from(label.set)).copied().filter(|_| sets > 1 && list.len() == sets)
     }
 
     /// What it tells of an encoding; nothing of one that there is not.

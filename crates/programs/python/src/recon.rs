@@ -163,7 +163,7 @@ impl Reconstruction {
     /// Several `stacks` become a file each, image_1.nii.gz and so on. Arrays and TIFF hold all slices in one
     /// file. Returns notes on what the format cannot hold, such as the phase.
     ///
-    /// bids: NIfTI with names of BIDS: a file for each contrast, and a .json that tells the sequence.
+    /// bids: NIfTI with names of BIDS: a file for each contrast and set, and a .json that tells the sequence.
     /// phase: the phase in rad in place of complex numbers or magnitudes; with bids beside the magnitudes.
     /// dicom_template: a DICOM file whose patient and study a .dicom takes over; by default it names none.
     ///
@@ -187,17 +187,19 @@ impl Reconstruction {
         let image = Image::of_stacks(host_array::<C32>("image", self.image.bind(py))?, self.stacks.clone())
             .map_err(raised)?;
         let written = py.detached(|| -> Result<Vec<String>, rayspin::io::Error> {
+            let nothing = Protocol::default();
+            let protocol = self.protocol.as_deref().unwrap_or(&nothing);
             let files = match bids {
                 true => {
-                    let files = bids::files(&path, &self.labels, self.stacks.len(), parts_of_bids(phase))?;
+                    let (stacks, parts) = (self.stacks.len(), parts_of_bids(phase));
+                    let files = bids::files(&path, &self.labels, stacks, parts, protocol)?;
                     files.into_iter().flat_map(|file| [file.sidecar(), file.path]).collect()
                 }
                 false => rayspin::io::stack_paths(&path, self.stacks.len())?,
             };
             rayspin::io::expect_apart(&self.sources, &files.iter().collect::<Vec<_>>())?;
             if bids {
-                let (nothing, step) = (Protocol::default(), self.repetition_time_s);
-                let protocol = self.protocol.as_deref().unwrap_or(&nothing);
+                let step = self.repetition_time_s;
                 return bids::write_image(&path, &image, &self.labels, parts_of_bids(phase), protocol, step);
             }
             let format = rayspin::io::Format::of_name(&path);

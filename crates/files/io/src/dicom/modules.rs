@@ -314,13 +314,15 @@ impl Files {
             number(set, tag::ECHO_TIME, mr.echo_time());
             let train = stated.echo_train_length.map_or_else(String::new, |length| length.to_string());
             set.text(tag::ECHO_TRAIN, b"IS", &train);
-            let inversion = only(&sequence.inversion_times_ms);
+            let of_set = |list: &[f64]| mr.protocol.of_volume(list, &mr.label);
+            let inversion = of_set(&sequence.inversion_times_ms);
             if inversion.is_some() || sequences.iter().any(|word| word == "IR") {
                 number(set, tag::INVERSION_TIME, inversion);
             }
-            for (tag, stated) in
-                [(tag::FLIP_ANGLE, only(&sequence.flip_angles_deg)), (tag::FIELD_STRENGTH, *field_strength_t)]
-            {
+            for (tag, stated) in [
+                (tag::FLIP_ANGLE, of_set(&sequence.flip_angles_deg)),
+                (tag::FIELD_STRENGTH, *field_strength_t),
+            ] {
                 if stated.is_some() {
                     number(set, tag, stated);
                 }

@@ -11,8 +11,11 @@ impl EncodingProtocol {
         let echo_planar = encoding.trajectory == TrajectoryKind::Epi;
         let grid = encoding.trajectory == TrajectoryKind::Cartesian && !along_trajectory;
         let thickness = encoding.recon.fov_mm[2] / encoding.recon.matrix[2].max(1) as f64;
+        let own = heads.iter().filter(|head| head.flags.is_image() && head.encoding == index);
+        let sets = own.map(|head| head.counters.set.saturating_add(1)).max().unwrap_or(0);
         Self {
             echo_planar,
+            sets,
             lines: echo_planar || grid,
             falls: lines_fall(heads, index),
             is_3d: encoding.encoded.matrix[2] > 1,

@@ -68,10 +68,11 @@ pub(crate) struct ReconMri {
     pub(crate) outputs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) numbers: Numbers,
-    /// Write a file for each contrast, with names of BIDS and acquisition parameters in a .json beside it
+    /// Write a file for each contrast and set, with names of BIDS and acquisition parameters in a .json
     ///
     /// sub-01_GRE.nii.gz becomes sub-01_echo-1_GRE.nii.gz and so on. With --phase magnitudes and phases are
-    /// written (part-mag, part-phase). Slices of several directions are chunk-1, chunk-2. Names of BIDS are
+    /// written (part-mag, part-phase). Sets are inv-1 or flip-1 if the header has an inversion time or a flip
+    /// angle for each, else acq-set1. Slices of several directions are chunk-1, chunk-2. Names of BIDS are
     /// those of NIfTI images.
     #[arg(long, conflicts_with = "complex")]
     pub(crate) bids: bool,

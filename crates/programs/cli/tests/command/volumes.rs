@@ -7,7 +7,7 @@ use ndarray::{ArrayD, Ix6};
 use rayspin::core::{C32, Monitor};
 use rayspin::io::ismrmrd::{self, Identity};
 use rayspin::io::{npy, open_scan, read_image};
-use rayspin::mri::scan::{Acquisition, Scan};
+use rayspin::mri::scan::{Acquisition, Scan, ScanHeader};
 
 use crate::arrays::{command, said};
 use crate::bart::dims;
@@ -233,6 +233,34 @@ fn names_of_bids_tell_echoes_parts_and_directions() {
     let outputs = record(f, "sub-01_task-rest_bold.nii.gz.json");
     assert_eq!(outputs["outputs"].as_array().unwrap().len(), 12);
 
+    // Sets: by the header's list of a value for each, or by the label of the acquisition.
+    let of_sets = several(f);
+    write(f, "sets.h5", &of_sets);
+    let with_times =
+        of_sets.header.xml.as_deref().unwrap().replace("<flip", "<TI>700</TI><TI>2500</TI><flip");
+    let header = ScanHeader { xml: Some(with_times), ..of_sets.header.clone() };
+    write(f, "inversions.h5", &Scan { header, ..of_sets });
+    for (scan, entity) in [("sets", "acq-set"), ("inversions", "inv-")] {
+        let told = said(&format!("{given} -o sub-1_{scan}.nii.gz --bids").replace("echoes", scan), f);
+        assert_eq!(told.contains("how the sets differ: the entity acq"), scan == "sets", "{told}");
+        for (set, echo) in (1..3u64).flat_map(|set| (1..4).map(move |echo| (set, echo))) {
+            let stem = match scan {
+                "sets" => format!("sub-1_{entity}{set}_echo-{echo}_{scan}"),
+                _ => format!("sub-1_echo-{echo}_{entity}{set}_{scan}"),
+            };
+            let image = read_image(f.join(format!("{stem}.nii.gz"))).unwrap().image;
+            assert_eq!(image.data().shape(), [3, 2, 16, 20]);
+            let told = record(f, &format!("{stem}.json"));
+            let (number, time) = match scan {
+                "sets" => (Some(set), None),
+                _ => (None, Some(if set == 1 { 700.0 } else { 2500.0 })),
+            };
+            assert_eq!(told.get("Set").and_then(serde_json::Value::as_u64), number);
+            let stated = told.get("InversionTime").and_then(serde_json::Value::as_f64);
+            assert_eq!(stated.map(|s| (s * 1e3).round()), time);
+        }
+    }
+
     // One volume; and slices of three directions.
     ok(&command(&format!("{given} -q -o T1w.nii --bids --repetition 0 --contrast 1 --slice 0")), f);
     assert!((record(f, "T1w_echo-2.json")["EchoTime"].as_f64().unwrap() - 9e-3).abs() < 1e-12);
@@ -252,7 +280,7 @@ fn names_of_bids_tell_echoes_parts_and_directions() {
         refused(&command(&format!("{grid} --bids {more}")), f, texts);
     };
     with("-o x.npy", &["names of BIDS for NumPy"]);
-    with("-o sub-1_echo-1_x.nii", &["no entity echo, part or chunk"]);
+    with("-o sub-1_echo-1_x.nii", &["no entity echo, flip, inv, part or chunk"]);
     with("-o x.nii --repetition 0 --contrast 0 -m cartesian --combine none", &["--bids", "coil images"]);
     // A sidecar takes no other file's place.
     std::fs::rename(f.join("echoes.h5"), f.join("e_echo-1.json")).unwrap();

@@ -66,7 +66,7 @@ impl<'a> Ready<'a> {
         args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
         if args.bids {
             // Names are known in full once the volumes are.
-            stream::image_parts(args, &[Label::default()], 1)?;
+            stream::image_parts(args, &[Label::default()], 1, &Origin::default())?;
         }
         args.save_maps.iter().try_for_each(|maps| files::check_output(maps, Format::writes_arrays))?;
         let template = files::dicom_template(args.dicom_template.as_deref())?;

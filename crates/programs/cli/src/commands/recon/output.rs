@@ -17,7 +17,8 @@ impl Made<'_> {
     /// Writes the images and the maps; returns the files.
     pub(super) fn write_images(&mut self) -> Result<Vec<PathBuf>> {
         self.finished.told.recorder.stage("write");
-        let parts = stream::image_parts(self.args, &self.finished.labels, self.finished.stacks)?;
+        let parts =
+            stream::image_parts(self.args, &self.finished.labels, self.finished.stacks, &self.origin)?;
         stream::expect_apart(&self.files, &parts)?;
         let images: Vec<PathBuf> = parts.iter().flat_map(stream::ImagePart::files).collect();
         // A stream has written its volumes.
@@ -45,7 +46,8 @@ impl Made<'_> {
 
     /// The files of the images, and what lies beside them.
     fn named(&self) -> Result<Vec<PathBuf>> {
-        let parts = stream::image_parts(self.args, &self.finished.labels, self.finished.stacks)?;
+        let parts =
+            stream::image_parts(self.args, &self.finished.labels, self.finished.stacks, &self.origin)?;
         Ok(parts.iter().flat_map(stream::ImagePart::files).collect())
     }
 

@@ -53,7 +53,14 @@ impl ImagePart {
 }
 
 /// The files of the outputs, for these volumes and stacks of slices. Errors: a name that cannot be.
-pub(super) fn image_parts(args: &ReconMri, volumes: &[Label], stacks: usize) -> Result<Vec<ImagePart>> {
+pub(super) fn image_parts(
+    args: &ReconMri,
+    volumes: &[Label],
+    stacks: usize,
+    origin: &Origin,
+) -> Result<Vec<ImagePart>> {
+    let nothing = Protocol::default();
+    let protocol = origin.protocol.as_deref().unwrap_or(&nothing);
     let mut parts = Vec::new();
     for output in &args.outputs {
         if args.bids {
@@ -61,7 +68,8 @@ pub(super) fn image_parts(args: &ReconMri, volumes: &[Label], stacks: usize) -> 
                 true => &[Values::Magnitude, Values::Phase],
                 false => &[Values::Magnitude],
             };
-            parts.extend(bids::files(output, volumes, stacks, values)?.into_iter().map(|file| ImagePart {
+            let files = bids::files(output, volumes, stacks, values, protocol)?;
+            parts.extend(files.into_iter().map(|file| ImagePart {
                 path: file.path.clone(),
                 is_named: file.path == *output,
                 stack: (stacks > 1).then_some(file.stack),
@@ -113,7 +121,7 @@ impl<'a> Files<'a> {
     fn begin(&mut self, volume: &Volume) -> Result<()> {
         let shape = volume.data.shape();
         let zyx = [shape[0], shape[1], shape[2]];
-        let parts = image_parts(self.args, &self.shape.labels, volume.stacks.len())?;
+        let parts = image_parts(self.args, &self.shape.labels, volume.stacks.len(), &self.origin)?;
         expect_apart(self.paths, &parts)?;
         for ImagePart { path, stack, bids, .. } in parts {
             let (slices, geometry) = match (stack, volume.stacks.first()) {
@@ -222,12 +230,13 @@ fn write_sidecars(
     if files.is_empty() {
         return Ok(());
     }
-    if let Some(text) = Sidecar::untold(&shape.labels) {
+    let nothing = Protocol::default();
+    let protocol = protocol.unwrap_or(&nothing);
+    for text in Sidecar::untold(protocol, &shape.labels) {
         finished.told.say(text);
     }
-    let nothing = Protocol::default();
     for file in files {
-        Sidecar::of(file, protocol.unwrap_or(&nothing), &shape.labels, shape.step_s).write(file)?;
+        Sidecar::of(file, protocol, &shape.labels, shape.step_s).write(file)?;
     }
     Ok(())
 }
