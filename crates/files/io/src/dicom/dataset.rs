@@ -219,6 +219,12 @@ impl<'a> Dataset<'a> {
         }
     }
 
+    /// A binary number of 32 bits.
+    pub(super) fn long(&self, tag: Tag) -> Option<u32> {
+        let bytes = *self.bytes(tag).first_chunk()?;
+        Some(if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
+    }
+
     /// All binary numbers of 16 bits, as they are stored.
     pub(super) fn shorts(&self, tag: Tag) -> Vec<u16> {
         let each = |bytes: [u8; 2]| match self.big_endian {

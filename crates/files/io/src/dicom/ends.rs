@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use super::plane::Plane;
 
 /// Sentences on slices that seem to be missing at an end of a series, whose slices are in the order of their
-/// places.
-pub(super) fn missing(planes: &[Plane]) -> Vec<String> {
+/// places, volume after volume.
+pub(super) fn missing(planes: &[Plane], volumes: usize) -> Vec<String> {
     // Frames of one file are all there.
     match planes.iter().all(|plane| plane.frame.1 == 1) {
-        true => before(planes).into_iter().chain(of_stated(planes)).collect(),
+        true => before(planes).filter(|_| volumes == 1).into_iter().chain(of_stated(planes)).collect(),
         false => Vec::new(),
     }
 }

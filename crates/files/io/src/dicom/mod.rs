@@ -2,8 +2,9 @@
 //!
 //! Slices are sorted by their places along the normal of their planes (`ImagePositionPatient`,
 //! `ImageOrientationPatient`), never by a number. Rows, columns and the normal are the axes x, y and z of the
-//! image. Numbers are rescaled slice by slice to `RescaleSlope` · stored + `RescaleIntercept`, which are
-//! Hounsfield units in CT, or as the file says otherwise ([`values`]).
+//! image. Slices that share places are [`volumes`] of a series. Numbers are rescaled slice by slice to
+//! `RescaleSlope` · stored + `RescaleIntercept`, which are Hounsfield units in CT, or as the file says
+//! otherwise ([`values`]).
 
 mod dataset;
 mod encode;
@@ -24,13 +25,14 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod values;
+mod volumes;
 mod write;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ndarray::{Array3, ArrayView3, Axis};
+use ndarray::{Array3, ArrayView3, Axis, s};
 use rayon::prelude::*;
 use rayspin_core::Image;
 use rayspin_device::cpu::zeroed;
@@ -145,32 +147,50 @@ fn image_of(source: DicomSource<'_>, name: Option<&str>) -> Result<ImageRead> {
     let (series_list, left_out) = all_series(source)?;
     let path = source.path;
     let (series, taken) = series::chosen(path, series_list, name)?;
-    let mut stack = Stack::of(series.planes)?;
     let mut notes: Vec<String> = taken.into_iter().collect();
-    notes.append(&mut stack.notes);
+    let (planes, localizers) = series::without_localizers(series.planes);
+    notes.extend(localizers);
+    let (volumes, told) = volumes::split(planes)?;
+    notes.extend(told);
+    let mut stacks: Vec<Stack> = volumes.into_iter().map(Stack::of).collect::<Result<_>>()?;
+    volumes::expect_same_places(&stacks)?;
+    // Volumes have most notes in common.
+    for note in stacks.iter_mut().flat_map(|stack| std::mem::take(&mut stack.notes)) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    let planes: Vec<Plane> = stacks.iter().flat_map(|stack| stack.planes.iter().cloned()).collect();
+    series::expect_scaled_alike(&planes)?;
+    notes.extend(ends::missing(&planes, stacks.len()));
     notes.extend(left_out);
-    let slices = read_slices(path, &stack, &mut notes)?;
+    let slices = read_slices(path, &planes, &mut notes)?;
+    let [rows, columns] = planes[0].size;
+    let stack = &stacks[0];
     let (data, grid) = match (stack.is_aligned(), stack.even_spacing()) {
         (true, Some(step)) => {
-            let (depth, rows, columns) = slices.dim();
-            (slices, Grid { shape: [depth, rows, columns], step, start: [0.0; 2] })
+            (slices, Grid { shape: [stack.planes.len(), rows, columns], step, start: [0.0; 2] })
         }
-        _ => resampled(path, &stack, slices.view(), &mut notes)?,
+        _ => resampled(path, &stacks, slices.view(), &mut notes)?,
     };
     let geometry = stack.geometry(path, grid.shape, grid.step, grid.start)?;
-    let image = Image::new(data.into_dyn(), geometry).map_err(|e| Error::core(path, e))?;
-    let hounsfield = stack.planes.iter().all(|plane| plane.values.is_hounsfield(&plane.modality));
-    let modality = stack.planes.first().and_then(|plane| Modality::of_code(&plane.modality));
-    Ok(ImageRead { hounsfield, modality, ..ImageRead::new(image, stack.stored(), notes) })
+    let shape =
+        if stacks.len() > 1 { [&[stacks.len()], &grid.shape[..]].concat() } else { grid.shape.to_vec() };
+    let image =
+        data.into_shape_with_order(shape).map_err(|e| Error::field(path, "image", "a shape that fits", e))?;
+    let image = Image::new(image, geometry).map_err(|e| Error::core(path, e))?;
+    let hounsfield = planes.iter().all(|plane| plane.values.is_hounsfield(&plane.modality));
+    let modality = planes.first().and_then(|plane| Modality::of_code(&plane.modality));
+    Ok(ImageRead { hounsfield, modality, ..ImageRead::new(image, series::stored(&planes), notes) })
 }
 
 /// The numbers of all slices, `[slice, y, x]`, with the padding filled.
-fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Array3<f32>> {
-    let [rows, columns] = stack.planes[0].size;
-    let mut slices = zeros(path, [stack.planes.len(), rows, columns])?;
+fn read_slices(path: &Path, planes: &[Plane], notes: &mut Vec<String>) -> Result<Array3<f32>> {
+    let [rows, columns] = planes[0].size;
+    let mut slices = zeros(path, [planes.len(), rows, columns])?;
     let mut files: BTreeMap<&Path, Vec<(&Plane, &mut [f32])>> = BTreeMap::new();
     let frames = slices.as_slice_mut().unwrap_or_default().chunks_exact_mut(rows * columns);
-    for (plane, to) in stack.planes.iter().zip(frames) {
+    for (plane, to) in planes.iter().zip(frames) {
         files.entry(&plane.file).or_default().push((plane, to));
     }
     let files: Vec<_> = files.into_iter().collect();
@@ -187,8 +207,8 @@ fn read_slices(path: &Path, stack: &Stack, notes: &mut Vec<String>) -> Result<Ar
             false => Err(Error::field(path, "Rows and Columns", "the same as before", "others")),
         })
     })?;
-    notes.extend(rounded.into_inner().then(|| stack.stored().rounded()));
-    notes.extend(padding::filled(&stack.planes, &mut slices));
+    notes.extend(rounded.into_inner().then(|| series::stored(planes).rounded()));
+    notes.extend(padding::filled(planes, &mut slices));
     Ok(slices)
 }
 
@@ -205,19 +225,24 @@ fn zeros(path: &Path, [depth, rows, columns]: [usize; 3]) -> Result<Array3<f32>>
         .map_err(|e| Error::field(path, "image", "a shape that fits the values", e))
 }
 
-/// Slices on a rectangular grid, with a note of what was done.
+/// The slices of volumes on a rectangular grid, with a note of what was done.
 fn resampled(
     path: &Path,
-    stack: &Stack,
+    stacks: &[Stack],
     slices: ArrayView3<'_, f32>,
     notes: &mut Vec<String>,
 ) -> Result<(Array3<f32>, Grid)> {
+    let stack = &stacks[0];
     let grid = Grid::of(stack);
-    let mut data = zeros(path, grid.shape)?;
+    let [nz, ny, nx] = grid.shape;
+    let mut data = zeros(path, [nz.saturating_mul(stacks.len()), ny, nx])?;
     let outside = lowest(slices);
     let planes: Vec<_> = data.axis_iter_mut(Axis(0)).collect();
-    planes.into_par_iter().enumerate().for_each(|(depth, to)| grid.fill(stack, slices, depth, outside, to));
-    let [nz, ny, nx] = grid.shape;
+    planes.into_par_iter().enumerate().for_each(|(number, to)| {
+        let (volume, count) = (number / nz, stack.planes.len());
+        let own = slices.slice(s![volume * count..(volume + 1) * count, .., ..]);
+        grid.fill(&stacks[volume], own, number % nz, outside, to);
+    });
     if stack.even_spacing().is_none() {
         let steps = stack.heights.windows(2).map(|pair| pair[1] - pair[0]);
         let (low, high) = steps.fold((f64::MAX, 0f64), |(low, high), step| (low.min(step), high.max(step)));

@@ -11,6 +11,7 @@ use super::mosaic::MosaicPlane;
 use super::pixels::{self, Layout};
 use super::tag::{self, Tag};
 use super::values::{self, Table, Values};
+use super::volumes::{self, Telling};
 use crate::element::Element;
 use crate::error;
 use crate::{Error, Result};
@@ -44,6 +45,8 @@ pub(super) struct Plane {
     pub(super) series: (String, Option<String>),
     /// Its number among the images of the series.
     pub(super) number: Option<i64>,
+    /// What may tell its volume from others of the series.
+    pub(super) telling: Telling,
     /// How many images there are with this one, and the element that says so.
     pub(super) stated_count: Option<(usize, &'static str)>,
     /// Sentences on what is assumed.
@@ -209,6 +212,7 @@ fn plane(
         modality: text(tag::MODALITY).unwrap_or_else(|| "of no stated modality".into()),
         series: (text(tag::SERIES).unwrap_or_default(), text(tag::SERIES_NUMBER)),
         number: text(tag::INSTANCE).and_then(|number| number.trim().parse().ok()),
+        telling: volumes::telling(&groups),
         stated_count: stated_count(dataset),
         notes,
     })

@@ -7,10 +7,10 @@ use rayspin_core::Geometry;
 use rayspin_core::slices::{EVEN, SAME_DIRECTION, SAME_PLACE, even_spacing, median, near};
 use rayspin_core::vector::{cross, dot};
 
-use super::ends;
 use super::plane::Plane;
 use super::tag;
 use super::values::Scale;
+use super::volumes;
 use crate::element::Element;
 use crate::{Error, Held, NumberType, Result, opening};
 
@@ -20,7 +20,7 @@ const GAP: f64 = 1.5;
 const ALIGNED: f64 = 0.05;
 
 /// What to do with frames of one file that are no volume.
-const FRAMES_APART: &str = "frames of several times or segments, or without places, are read one at a time: write each to a file of its own, \
+pub(super) const FRAMES_APART: &str = "frames of several times or segments, or without places, are read one at a time: write each to a file of its own, \
                             for example with pydicom";
 
 /// The slices of a series.
@@ -72,12 +72,11 @@ impl Series {
     pub(super) fn summary(&self) -> String {
         let first = &self.planes[0];
         let [rows, columns] = first.size;
-        let plural = if self.planes.len() == 1 { "" } else { "s" };
-        format!(
-            "{}, {} slice{plural} of {columns} x {rows} (columns x rows)",
-            first.modality,
-            self.planes.len()
-        )
+        let volumes = volumes::split(self.planes.clone()).map_or(1, |(volumes, _)| volumes.len());
+        let slices = self.planes.len() / volumes;
+        let of = if volumes == 1 { String::new() } else { format!("{volumes} volumes of ") };
+        let plural = if slices == 1 { "" } else { "s" };
+        format!("{}, {of}{slices} slice{plural} of {columns} x {rows} (columns x rows)", first.modality)
     }
 }
 
@@ -129,21 +128,26 @@ pub(super) struct Stack {
     pub(super) notes: Vec<String>,
 }
 
+/// The slices of a series without localizers among them, which a sentence tells.
+pub(super) fn without_localizers(mut planes: Vec<Plane>) -> (Vec<Plane>, Option<String>) {
+    let localizers = planes.iter().filter(|plane| plane.localizer).count();
+    if !(1..planes.len()).contains(&localizers) {
+        return (planes, None);
+    }
+    planes.retain(|plane| !plane.localizer);
+    let note = format!("{localizers} of the slices are localizers (ImageType), which are left out");
+    (planes, Some(note))
+}
+
 impl Stack {
-    /// Sorts the slices of a series by their places along their normal.
+    /// Sorts the slices of a volume by their places along their normal.
     ///
     /// Errors: slices of several sizes, orientations or pixel spacings; a slice without a place among
     /// several; two in one place; missing slices.
     pub(super) fn of(mut planes: Vec<Plane>) -> Result<Self> {
-        let mut notes = Vec::new();
-        let localizers = planes.iter().filter(|plane| plane.localizer).count();
-        if (1..planes.len()).contains(&localizers) {
-            planes.retain(|plane| !plane.localizer);
-            notes.push(format!("{localizers} of the slices are localizers (ImageType), which are left out"));
-        }
         expect_alike(&planes)?;
         expect_scaled_alike(&planes)?;
-        notes.extend(meanings(&planes));
+        let mut notes = meanings(&planes);
         let first = &planes[0];
         if planes.len() > 1 && (first.axes.is_none() || planes.iter().any(|plane| plane.position.is_none())) {
             let expected = "a place and an orientation for each of several slices";
@@ -181,7 +185,6 @@ impl Stack {
         let (origin, bottom) = (place(&planes[0]), height(&planes[0]));
         let heights: Vec<f64> = planes.iter().map(|plane| height(plane) - bottom).collect();
         expect_complete(&planes, &heights)?;
-        notes.extend(ends::missing(&planes));
         let off = |plane: &Plane, axis, step: f64| (dot(place(plane), axis) - dot(origin, axis)) / step;
         let mut shifts: Vec<[f64; 2]> =
             planes.iter().map(|plane| [off(plane, row, sx), off(plane, column, sy)]).collect();
@@ -193,20 +196,6 @@ impl Stack {
 
     pub(super) fn is_aligned(&self) -> bool {
         self.shifts.iter().all(|shift| *shift == [0.0; 2])
-    }
-
-    /// What the numbers are stored as: of the first slice, with slope and intercept where all slices have the
-    /// same.
-    pub(super) fn stored(&self) -> NumberType {
-        let first = &self.planes[0];
-        let line = |plane: &Plane| match plane.values.scale {
-            Scale::Line(slope, intercept) => Some((slope, intercept)),
-            Scale::Table(_) => None,
-        };
-        // A table has whole numbers of 16 bits.
-        let Some(scale) = line(first) else { return Element::U16.into() };
-        let alike = self.planes.iter().all(|plane| line(plane) == Some(scale));
-        NumberType::new(first.element, Some(scale).filter(|scale| alike && *scale != (1.0, 0.0)))
     }
 
     /// The distance of slices that are evenly spaced.
@@ -252,6 +241,20 @@ impl Stack {
     }
 }
 
+/// What the numbers of slices are stored as: of the first slice, with slope and intercept where all have the
+/// same.
+pub(super) fn stored(planes: &[Plane]) -> NumberType {
+    let first = &planes[0];
+    let line = |plane: &Plane| match plane.values.scale {
+        Scale::Line(slope, intercept) => Some((slope, intercept)),
+        Scale::Table(_) => None,
+    };
+    // A table has whole numbers of 16 bits.
+    let Some(scale) = line(first) else { return Element::U16.into() };
+    let alike = planes.iter().all(|plane| line(plane) == Some(scale));
+    NumberType::new(first.element, Some(scale).filter(|scale| alike && *scale != (1.0, 0.0)))
+}
+
 /// What the numbers are, where they are no plain numbers of their modality, and what was not done to them.
 fn meanings(planes: &[Plane]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
@@ -288,7 +291,7 @@ fn meanings(planes: &[Plane]) -> Vec<String> {
 }
 
 /// Errors: a slice that differs from the first in size, orientation, pixel spacing or unit.
-fn expect_alike(planes: &[Plane]) -> Result<()> {
+pub(super) fn expect_alike(planes: &[Plane]) -> Result<()> {
     let first = &planes[0];
     let refuse = |plane: &Plane, what: &str, own: String, others: String| {
         Err(Error::field(&plane.file, what, format!("{others} as in {first}"), format!("{own} in {plane}"))
@@ -339,7 +342,7 @@ fn expect_alike(planes: &[Plane]) -> Result<()> {
 }
 
 /// Errors: slices that lack what gives the values of others.
-fn expect_scaled_alike(planes: &[Plane]) -> Result<()> {
+pub(super) fn expect_scaled_alike(planes: &[Plane]) -> Result<()> {
     let refuse = |with: &Plane, without: &Plane, name: &str, found: &str| {
         Err(Error::field(
             &without.file,
@@ -382,11 +385,7 @@ fn expect_complete(planes: &[Plane], heights: &[f64]) -> Result<()> {
     for (index, &step) in steps.iter().enumerate() {
         let (one, next) = (&planes[index], &planes[index + 1]);
         if step <= SAME_PLACE * median_step || step == 0.0 {
-            let hint = if one.file == next.file {
-                FRAMES_APART
-            } else {
-                "a series of several phases or echoes is read one at a time: give each a folder of its own"
-            };
+            let hint = if one.file == next.file { FRAMES_APART } else { "remove one of them" };
             return Err(Error::field(
                 &next.file,
                 tag::POSITION.name,

@@ -69,6 +69,11 @@ tags! {
     FLIP_ANGLE = 0x0018_1314 "FlipAngle";
     NOMINAL_SPACING = 0x0018_2010 "NominalScannedPixelSpacing";
     PATIENT_POSITION = 0x0018_5100 "PatientPosition";
+    EFFECTIVE_ECHO_TIME = 0x0018_9082 "EffectiveEchoTime";
+    B_VALUE = 0x0018_9087 "DiffusionBValue";
+    MR_TIMING = 0x0018_9112 "MRTimingAndRelatedParametersSequence";
+    MR_ECHO = 0x0018_9114 "MREchoSequence";
+    MR_DIFFUSION = 0x0018_9117 "MRDiffusionSequence";
     EQUIPMENT = 0x0018_a001 "ContributingEquipmentSequence";
     STUDY = 0x0020_000d "StudyInstanceUID";
     SERIES = 0x0020_000e "SeriesInstanceUID";
@@ -86,8 +91,10 @@ tags! {
     IN_ACQUISITION = 0x0020_1002 "ImagesInAcquisition";
     POSITION_REFERENCE = 0x0020_1040 "PositionReferenceIndicator";
     IN_SERIES = 0x0020_1209 "NumberOfSeriesRelatedInstances";
+    FRAME_CONTENT = 0x0020_9111 "FrameContentSequence";
     PLANE_POSITION = 0x0020_9113 "PlanePositionSequence";
     PLANE_ORIENTATION = 0x0020_9116 "PlaneOrientationSequence";
+    TEMPORAL_INDEX = 0x0020_9128 "TemporalPositionIndex";
     SAMPLES = 0x0028_0002 "SamplesPerPixel";
     PHOTOMETRIC = 0x0028_0004 "PhotometricInterpretation";
     FRAMES = 0x0028_0008 "NumberOfFrames";
@@ -143,12 +150,16 @@ tags! {
 }
 
 /// Sequences whose items are read.
-pub(super) const SEQUENCES: [Tag; 10] = [
+pub(super) const SEQUENCES: [Tag; 14] = [
     RECORDS,
     SHARED,
     PER_FRAME,
     PLANE_POSITION,
     PLANE_ORIENTATION,
+    FRAME_CONTENT,
+    MR_TIMING,
+    MR_ECHO,
+    MR_DIFFUSION,
     PIXEL_MEASURES,
     TRANSFORMATION,
     LUT,

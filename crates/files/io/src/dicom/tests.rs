@@ -5,6 +5,7 @@ mod ends;
 mod meaning;
 mod others;
 mod scales;
+mod volumes;
 
 use std::path::{Path, PathBuf};
 

@@ -55,6 +55,22 @@ fn files_of_pydicom_are_read() {
             Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
         }
     }
+    // Echoes, times and b-values, of files that have names in no order.
+    for series in ["echoes", "diffusion", "dynamic", "enhanced"] {
+        let found = read_volume(folder.path().join(series)).unwrap();
+        assert!(found.notes[0].contains("the series is 6 volumes"), "{series}: {:?}", found.notes);
+        let expected = npy::read_real(folder.path().join(format!("{series}.npy"))).unwrap();
+        assert_eq!(found.image.data().mapv(f64::from), expected, "{series}");
+    }
+    let refused = |series: &str, texts: [&str; 2]| {
+        let error = read_volume(folder.path().join(series)).unwrap_err().to_string();
+        assert!(texts.iter().all(|text| error.contains(text)), "{series}: {error}");
+    };
+    refused(
+        "missing",
+        ["3 of 4 in the volume of TemporalPositionIdentifier 2, EchoNumbers 1", "the same slices"],
+    );
+    refused("copies", ["ImagePositionPatient", "numbers of echoes or times that tell volumes apart"]);
     let found = read_volume(folder.path().join("series")).unwrap();
     assert!(found.notes.is_empty(), "{:?}", found.notes);
     let expected = npy::read_real(folder.path().join("series.npy")).unwrap();

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use rayspin::io::ismrmrd;
-use rayspin::io::{Modality, names, read_any_image, read_image};
+use rayspin::core::C32;
+use rayspin::io::{Modality, ismrmrd, names, npy, read_any_image, read_image};
 use rayspin::mri::scan::Acquisition;
 
-use crate::arrays::{command, said};
+use crate::arrays::{command, nrmse, said};
 use crate::real_data::real_data;
 use crate::volumes::{several, write};
 use crate::{ok, refused, simulated};
@@ -66,14 +66,20 @@ fn images_of_mri_are_alike_in_other_programs() {
     assert!(both("sets.h5", "sets", "-m cg-sense --repetition 1").contains("each of the 2 sets is a series"));
     let held: Vec<String> = names(out.join("sets.dicom")).unwrap().into_iter().map(|one| one.name).collect();
     assert_eq!(held, ["1", "4"]);
-    for name in ["one", "slice", "phase"] {
+    for name in ["several", "one", "slice", "phase"] {
         let [ours, nifti] = ["dicom", "nii.gz"].map(|ending| {
             let file = read_any_image(out.join(format!("{name}.{ending}"))).unwrap();
-            let unit = ending == "dicom" && name == "phase";
-            let told = if unit { &["values are rad (MeasurementUnitsCodeSequence)"][..] } else { &[] };
+            let told = match (ending, name) {
+                ("dicom", "phase") => &["values are rad (MeasurementUnitsCodeSequence)"][..],
+                ("dicom", "several") => {
+                    &["the series is 9 volumes, told apart by TemporalPositionIdentifier and EchoNumbers"]
+                }
+                _ => &[],
+            };
             assert_eq!(file.notes, told, "{name}.{ending}");
             file.image.into_real().0
         });
+        assert_eq!(ours.data().shape(), nifti.data().shape());
         let (a, b) = (ours.geometry(), nifti.geometry());
         let shape = ours.shape_zyx();
         let (a, b) = (a.affine_lps(shape), b.affine_lps(shape));
@@ -85,6 +91,11 @@ fn images_of_mri_are_alike_in_other_programs() {
         let near = |(a, b): (&f32, &f32)| (a - b).abs() <= largest / 30_000.0;
         assert!(ours.data().iter().zip(nifti.data()).all(near), "{name}");
     }
+    // Each command reads a series as all volumes.
+    assert!(said("info out/several.dicom", f).is_empty());
+    ok(&command("convert out/several.dicom back.nii.gz"), f);
+    assert!(nrmse("back.nii.gz", "out/several.nii.gz", f) < 1e-4);
+    assert!(nrmse("out/several.dicom", "back.nii.gz", f) < 1e-6);
     simulated(f, "--matrix 24,20,6 --dims 3 --coils 2");
     both("scan.h5", "volume", "-m cg-sense");
 
@@ -101,6 +112,38 @@ fn images_of_mri_are_alike_in_other_programs() {
     let kind = &sidecar("phase", 0)["ImageType"].as_array().unwrap()[2..];
     assert_eq!(kind, ["PHASE MAP", "P", "PHASE"]);
     assert_eq!(sidecar("volume", 0)["MRAcquisitionType"], "3D");
+}
+
+/// An image of coefficients is a sum over echoes, and has none of their times.
+#[test]
+fn images_of_coefficients_state_no_echo() {
+    let folder = tempfile::tempdir().unwrap();
+    let f = folder.path();
+    let mut scan = several(f);
+    scan.acquisitions.retain(|readout| readout.counters.set == 0 && readout.counters.repetition == 0);
+    write(f, "echoes.h5", &scan);
+    let basis = ndarray::arr2(&[[1.0f32, 4.5], [1.0, 9.0], [1.0, 13.5]]).mapv(|v| C32::new(v, 0.0));
+    npy::write(f.join("basis.npy"), basis.view()).unwrap();
+    let recon = "recon mri echoes.h5 -m cg-sense --iterations 3 --no-record";
+    // An element's tag, its type and its length, as explicit little endian stores them.
+    let stated = |file: &str, number: u16, kind: &str| -> Option<u16> {
+        let bytes = std::fs::read(f.join(file)).unwrap();
+        let tag = [&[0x18, 0][..], &number.to_le_bytes(), kind.as_bytes()].concat();
+        let place = bytes.windows(tag.len()).position(|own| own == tag)? + tag.len();
+        Some(u16::from_le_bytes([bytes[place], bytes[place + 1]]))
+    };
+    let told = said(&format!("{recon} --basis basis.npy -o coefficients.dicom"), f);
+    assert!(told.contains("EchoTime"), "{told}");
+    ok(&command(&format!("{recon} -o echoes.dicom")), f);
+    for file in ["IM000001.dcm", "IM000004.dcm"] {
+        let own = format!("coefficients.dicom/{file}");
+        assert_eq!([stated(&own, 0x81, "DS"), stated(&own, 0x86, "IS")], [Some(0), None], "{own}");
+        let own = format!("echoes.dicom/{file}");
+        assert!(stated(&own, 0x81, "DS") > Some(0) && stated(&own, 0x86, "IS") > Some(0), "{own}");
+    }
+    // They are read back as the volumes that they are.
+    let back = read_any_image(f.join("coefficients.dicom")).unwrap();
+    assert_eq!(back.image.into_real().0.data().shape(), [2, 2, 16, 20]);
 }
 
 #[test]
