@@ -110,6 +110,13 @@ def write(folder):
     newer = {name: value for name, value in both.items() if name != "cell"}
     matlab_73(folder / "newer.mat", {**newer, **inner}, numbers=k)
     matlab_73(folder / "no_block.mat", {"DATA": k}, userblock=0)
+    matlab_73(folder / "cycle.mat", {"DATA": k})
+    with h5py.File(folder / "cycle.mat", "r+") as file:
+        # A cell that holds itself, and cells that hold each other, many times over.
+        for name in ("itself", "one", "other"):
+            file.create_dataset(name, (10_000, 1), h5py.ref_dtype).attrs["MATLAB_class"] = np.bytes_("cell")
+        for name, held in (("itself", "itself"), ("one", "other"), ("other", "one")):
+            file[name][...] = np.full((10_000, 1), file[held].ref, h5py.ref_dtype)
     with h5py.File(folder / "arrays.h5", "w") as file:
         file["kspace"] = k.T
         file["group/real"] = real

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use hdf5::types::{FloatSize, IntSize, Reference, TypeDescriptor};
-use hdf5::{Dataset, Group, H5Type, ObjectReference1, ReferencedObject};
+use hdf5::{Dataset, Group, H5Type, LocationToken, ObjectReference1, ReferencedObject};
 use ndarray::{ArrayD, IxDyn};
 use rayspin_core::{C32, voxels};
 use rayspin_device::cpu::expect_memory;
@@ -120,13 +120,15 @@ struct Search<'a> {
     found: Vec<(Entry, Option<Dataset>)>,
     /// References that were followed.
     followed: usize,
+    /// Data sets whose references were followed: a cell that holds itself is searched once.
+    cells: Vec<(u64, LocationToken)>,
 }
 
 impl<'a> Search<'a> {
     /// What the groups hold, a group after the ones above it.
     fn of(path: &'a Path, axes: Axes, root: Group) -> Result<Vec<(Entry, Option<Dataset>)>> {
         let groups = VecDeque::from([(String::new(), root.clone(), 0)]);
-        let mut search = Self { path, axes, root, groups, found: Vec::new(), followed: 0 };
+        let mut search = Self { path, axes, root, groups, found: Vec::new(), followed: 0, cells: Vec::new() };
         let mut seen = Vec::new();
         while let Some((prefix, group, depth)) = search.groups.pop_front() {
             let Ok(info) = group.loc_info() else { continue };
@@ -173,6 +175,10 @@ impl<'a> Search<'a> {
 
     /// A data set, or what the references of a cell or of a field of several structs lead to.
     fn data(&mut self, name: String, data: Dataset, depth: usize) -> Result<()> {
+        let place = data.loc_info().map(|info| (info.fileno, info.token)).ok();
+        if place.is_some_and(|place| self.cells.contains(&place)) {
+            return Ok(());
+        }
         let entry = entry(self.path, &name, &data, self.axes)?;
         let references = match self.axes {
             Axes::Reversed if entry.element.is_none() && depth < DEEPEST => {
@@ -184,6 +190,7 @@ impl<'a> Search<'a> {
             self.found.push((entry, Some(data)));
             return Ok(());
         }
+        self.cells.extend(place);
         let is_cell = entry.kind == CELL;
         for (number, reference) in (1..).zip(references) {
             if self.followed == MOST || self.found.len() >= MOST {

@@ -118,6 +118,20 @@ fn what_is_no_array_is_refused_by_its_name() {
 }
 
 #[test]
+fn cells_that_hold_themselves_are_searched_once() {
+    let Some(folder) = written() else { return };
+    let path = folder.path().join("cycle.mat");
+    let begun = std::time::Instant::now();
+    let held: Vec<String> = names(&path).unwrap().into_iter().map(|held| held.name).collect();
+    assert_eq!(held, ["DATA"]);
+    let refused = read_array(format!("{}:itself", path.display()), "an array").unwrap_err().to_string();
+    assert!(refused.contains("itself"), "{refused}");
+    // The references are 30,000; followed from each other they would be 30,000 arrays with long names.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(grid(&path, ":DATA", None), grid(&folder.path().join("newer.mat"), ":DATA", None));
+}
+
+#[test]
 fn named_axes_count_images() {
     let Some(folder) = written() else { return };
     let path = folder.path().join("many.mat");
