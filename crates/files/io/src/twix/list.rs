@@ -325,6 +325,8 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -415,6 +417,56 @@ mod tests {
                 assert!(starts.contains(&found) || whole.physiology.contains(&found), "{place}: {found}");
                 assert!(found - place < 4000);
             }
+        }
+    }
+
+    /// A measurement with junk behind its first block: `copies` of its number, and then its other blocks.
+    fn with_junk(later: bool, copies: usize, path: &std::path::Path) -> (TwixFile, u64, u64, u32) {
+        let texts = samples::texts("");
+        let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let mut rng = ChaCha8Rng::seed_from_u64(9);
+        let bytes = measurement(&texts, &parts(&mut rng), later);
+        let mut bytes = if later { file(&[("small", bytes)], |_| 0) } else { vb_first(&bytes) };
+        std::fs::write(path, &bytes).unwrap();
+        let file = TwixFile::open(path).unwrap();
+        let own = file.measurements.first().unwrap();
+        let first = own.start + Texts::read(&file, own).unwrap().length;
+        let monitor = Monitor::silent();
+        let source = Source { file: &file, end: own.end, first, monitor: &monitor };
+        let number = source.number(first).unwrap().unwrap();
+        let next = source.follow(first, first + 1).unwrap().next;
+        let mut junk = number.to_le_bytes().repeat(copies);
+        junk.resize(junk.len().next_multiple_of(8), 0);
+        let behind = next + junk.len() as u64;
+        bytes.splice(next as usize..next as usize, junk);
+        std::fs::write(path, &bytes).unwrap();
+        (TwixFile::open(path).unwrap(), first, behind, number)
+    }
+
+    #[test]
+    fn the_search_for_a_block_stops() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.dat");
+        for (later, most) in [(false, MOST_PLACES[0]), (true, MOST_PLACES[1])] {
+            let search = |copies: usize, monitor: &Monitor<'_>, is_needed: &dyn Fn() -> bool| {
+                let (file, first, behind, number) = with_junk(later, copies, &path);
+                let end = std::fs::metadata(&path).unwrap().len();
+                let source = Source { file: &file, end, first, monitor };
+                let from = behind - 4 * copies.next_multiple_of(2) as u64;
+                // In VB, a head leads to the next block.
+                let next = source.follow(behind, behind + 1).unwrap_or_default().next;
+                (source.seeming_block(from, end, number, is_needed), if later { behind } else { next })
+            };
+            let silent = Monitor::silent();
+            // The block behind the junk is the last place that is looked at, or one too many.
+            let (found, block) = search(most - 1, &silent, &|| true);
+            assert_eq!(found, Some(block), "{later}");
+            assert_eq!(search(most, &silent, &|| true).0, None, "{later}");
+            // Where the blocks before end, and where the run is interrupted, nothing is looked for.
+            assert_eq!(search(2, &silent, &|| false).0, None);
+            let stop = AtomicBool::new(true);
+            assert_eq!(search(2, &Monitor::new(&rayspin_core::Silent, Some(&stop)), &|| true).0, None);
+            assert!(search(2, &silent, &|| true).0.is_some());
         }
     }
 }
