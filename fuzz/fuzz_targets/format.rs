@@ -1,6 +1,4 @@
 #![no_main]
 //! Files of the format that RAYSPIN_FORMAT names, read in every way there is.
 
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|bytes: &[u8]| rayspin_fuzz::read_files(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rayspin_fuzz::format(bytes));
