@@ -263,6 +263,10 @@ impl Sequence {
     }
 }
 
+/// Said of a scan that a sequence of Pulseq made, while the sequence is not given.
+pub(crate) const UNTOLD: &str = "a Pulseq sequence made the scan: only its file tells where samples lie, such as lines that run backwards \
+                                 (`--sequence scan.seq`)";
+
 /// Where the acquisitions of a scan lie, and what its header says of that.
 struct Placement {
     header: ScanHeader,
@@ -276,6 +280,7 @@ impl Placement {
             place.put(readout);
         }
         scan.header = self.header;
+        scan.notes.retain(|note| note != UNTOLD);
         scan.notes.extend(self.notes);
     }
 }
@@ -405,6 +410,7 @@ impl ScanReader for Placed {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.reader.notes();
+        notes.retain(|note| note != UNTOLD);
         notes.extend(self.placement.notes.clone());
         notes
     }

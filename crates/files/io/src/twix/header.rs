@@ -9,6 +9,7 @@ use rayspin_scan::mri::{EncodedSpace, Flags, RampShape, Ramps};
 use super::block::Block;
 use super::text::Texts;
 use crate::ismrmrd::{Stated, Xml, ramps_of};
+use crate::pulseq::UNTOLD;
 
 /// Where parameters that the protocol lacks are looked for, in this order.
 const MEASUREMENT: [&str; 4] = ["Meas", "Dicom", "Config", "Protocol"];
@@ -69,6 +70,9 @@ pub(super) fn xml(texts: &Texts, blocks: &[Block], notes: &mut Vec<String>) -> S
     measurement(&mut out, texts);
     system(&mut out, texts, &measured);
     encoding(&mut out, texts, &measured, notes);
+    if texts.protocol("tSequenceFileName").is_some_and(|name| name.to_lowercase().contains("pulseq")) {
+        notes.push(UNTOLD.to_owned());
+    }
     sequence(&mut out, texts);
     kind_of_sequence(&mut out, texts);
     out.close("ismrmrdHeader");

@@ -276,6 +276,12 @@ fn readouts_hold_where_the_protocol_contradicts_them() {
     assert_eq!(encoding.encoded.fov_mm, [200.0, 150.0, 5.0]);
     assert_eq!(encoding.step_1.map(|limits| limits.centre), Some(5));
     assert!(scan.notes.iter().any(|note| note.contains("the readouts hold")), "{:?}", scan.notes);
+    let says = |name: &str| {
+        let text = format!("tSequenceFileName = \"%CustomerSeq%\\{name}\"");
+        let scan = read(&put(folder.path(), "b.dat", &made(&made_of, &text, true))).unwrap();
+        scan.notes.iter().any(|note| note.contains("--sequence scan.seq"))
+    };
+    assert_eq!([says("pulseq"), says("gre")], [true, false]);
 }
 
 #[test]

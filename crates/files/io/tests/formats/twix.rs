@@ -95,7 +95,14 @@ fn samples_and_counters_are_those_of_twixtools() {
         assert_eq!(detect(&path).unwrap().name, "Siemens raw data");
         let scan = read(&path);
         assert_eq!(scan.acquisitions.len(), count, "{name}");
-        assert!(scan.notes.iter().all(|note| note.contains("the readouts hold")), "{name}: {:?}", scan.notes);
+        let of_pulseq =
+            |note: &String| note.contains("the readouts hold") || note.contains("a Pulseq sequence");
+        assert!(scan.notes.iter().all(of_pulseq), "{name}: {:?}", scan.notes);
+        assert_eq!(
+            scan.notes.len(),
+            if scan.header.protocol.as_deref() == Some("pulseq") { 2 } else { 0 },
+            "{name}"
+        );
         let samples: Vec<u8> = scan
             .acquisitions
             .iter()
