@@ -178,7 +178,7 @@ pub fn plan_within(job: &mut dyn Job, limits: &Limits) -> Result<std::result::Re
         let full = before.iter().find(|was| was.name == size.name).map_or(size.now, |was| was.now);
         let mut now = size.now;
         while now < full {
-            let to = (2 * now).min(full);
+            let to = (2 * now).max(now + 1).min(full);
             job.set(size.name, to);
             let larger = job.plan()?;
             if larger.excess(limits) > 1.0 {

@@ -63,20 +63,28 @@ pub fn exchange<T: Element>(arrays: &mut [Side<'_, T>], moves: &[Move]) -> Resul
         }
     }
     meet(&devices)?;
-    moves.iter().filter(|step| step.len > 0).try_for_each(|step| copy(arrays, *step))?;
-    meet(&devices)
+    let copied = moves.iter().filter(|step| step.len > 0).try_for_each(|step| copy(arrays, *step));
+    let done = copied.and(meet(&devices));
+    if done.is_err() {
+        // Copies may be on their way to memory that the caller frees now, and which only its own device waits
+        // for. A device that fails here has ended all its work.
+        devices.iter().for_each(|device| drop(device.synchronize()));
+    }
+    done
 }
 
-/// Makes later work of each GPU wait for the work so far of all of them.
+/// Makes later work of each GPU wait for the work so far of all of them. Errors: the first one; all others
+/// wait nonetheless.
 fn meet(devices: &[Device]) -> Result<()> {
+    let mut met = Ok(());
     for device in devices {
         for other in devices.iter().filter(|other| !other.same_as(device)) {
             if let (Backend::Cuda(own), Backend::Cuda(cuda)) = (device.backend(), other.backend()) {
-                own.wait_for(cuda).map_err(|error| between(error, other, device))?;
+                met = met.and(own.wait_for(cuda).map_err(|error| between(error, other, device)));
             }
         }
     }
-    Ok(())
+    met
 }
 
 /// The error of work of two devices, with the name of the one that failed, or of both where neither says so.

@@ -230,9 +230,7 @@ fn a_device_that_fails_in_an_iteration_is_named_and_leaves_no_image() {
             let error = image(&devices, &frame, &options).unwrap_err();
             assert!(matches!(error, Error::Device { .. }), "{error}");
             let text = error.to_string();
-            // What the first device does alone names no other.
-            let named =
-                text.contains(&format!("on cuda:{broken} (")) || (broken == 0 && !text.contains("cuda:"));
+            let named = text.contains(&format!("on cuda:{broken} ("));
             assert!(named && !text.contains('\n'), "{broken} at {number}: {text}");
         }
     }

@@ -109,7 +109,7 @@ fn coils_or_images_go_to_gpus_and_the_plan_says_which() {
 
 #[test]
 fn an_image_that_one_gpu_has_no_memory_for_is_made_by_two() {
-    let scan = scan(6, 1);
+    let (scan, two) = (scan(6, 1), scan(6, 2));
     let whole = run(planned(&scan, "tv", cards(1).1).unwrap()).unwrap();
     let on_one = |bytes: u64| planned(&scan, "tv", limited(1, bytes));
     // The least that one GPU takes.
@@ -144,6 +144,12 @@ fn an_image_that_one_gpu_has_no_memory_for_is_made_by_two() {
         let ran_out = finished.told.notes.iter().any(|note| note.contains("ran out"));
         assert!(!ran_out, "{:?}", finished.told.notes);
     }
+    // Two GPUs take an image each, unless they have too little memory for that.
+    let separate = planned(&two, "tv", limited(2, 64 << 20)).unwrap();
+    assert_eq!(separate.cut(), "2 images");
+    let shared = planned(&two, "tv", limited(2, least * 95 / 100)).unwrap();
+    assert!(shared.cut().starts_with("2 images, coils 3 + 3 on 2 GPUs"), "{}", shared.cut());
+    assert!(relative(&run(shared).unwrap(), &run(separate).unwrap()) < 1e-4);
 }
 
 #[test]

@@ -50,7 +50,12 @@ impl Cuda {
         let what = "ordering two GPUs";
         self.expect_not_recording(what)?;
         other.expect_not_recording(what)?;
-        Ok((self.memory.gate.pass_now(what)?, other.memory.gate.pass_now(what)?))
+        // In one order for all threads: two that take them in turn would wait for each other while a third
+        // wants to record.
+        let mut memories = [&self.memory, &other.memory];
+        memories.sort_by_key(|memory| std::sync::Arc::as_ptr(memory));
+        let [first, second] = memories;
+        Ok((first.gate.pass_now(what)?, second.gate.pass_now(what)?))
     }
 }
 

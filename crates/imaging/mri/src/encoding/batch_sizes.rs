@@ -38,7 +38,7 @@ pub struct Extent {
     pub subspace: bool,
     /// Points of a trajectory; 0 on a grid.
     pub points: usize,
-    /// Coils of the first device if several share them, and 0 where one device takes all.
+    /// The even share of the first device if several share the coils, and 0 where one device takes all.
     pub first: usize,
 }
 
@@ -122,5 +122,29 @@ impl BatchSizes {
             Some((name, _)) => Err(Error::value(*name, "at least 1", 0)),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rayspin_run::halve;
+
+    use super::*;
+
+    #[test]
+    fn the_first_device_may_be_left_without_coils_and_no_further() {
+        let extent = Extent { coils: 8, first: 4, ..Extent::default() };
+        let mut sizes = BatchSizes { coils: Some(1), ..BatchSizes::default() };
+        let mut left = Vec::new();
+        while let Some((size, to)) = halve(&sizes.list(&extent), true) {
+            assert_eq!(size.name, "first");
+            sizes.set(size.name, to);
+            left.push((sizes.first, sizes.list(&extent)[1].now));
+            assert!(left.len() < 9, "{left:?}");
+        }
+        // The number on the list is one more than the coils.
+        assert_eq!(left, [(Some(1), 2), (Some(0), 1)]);
+        // One device takes all: there is nothing to reduce.
+        assert_eq!(sizes.list(&Extent { coils: 8, ..Extent::default() })[1].now, 0);
     }
 }

@@ -144,7 +144,9 @@ impl Extent {
         let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
         let settings = options.settings();
         let of_kind = (row_of(on_grid, &settings).extent)(frame, &settings);
-        let first = options.shares(coils).and_then(|shares| shares.first().copied()).unwrap_or(0);
+        // The even share, of which a batch size may leave the first device less.
+        let devices = options.shares(coils).map_or(0, |shares| shares.len());
+        let first = coils.checked_div(devices).unwrap_or(0);
         Self { coils, maps: options.needs_maps() && one_set, first, ..of_kind }
     }
 }

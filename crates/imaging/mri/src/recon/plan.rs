@@ -251,8 +251,9 @@ pub fn of_stream(
     let mut ledger = Ledger::new(Bytes::host(held + images * image), solved);
     if options.needs_maps() && !options.independent {
         // Those of the slice in work are counted with its frame.
-        let sets = options.map_sets() as u64;
-        ledger.hold(Bytes::on(device, (slices - 1) * sets * coils as u64 * image));
+        let others = (slices - 1) * options.map_sets() as u64 * coils as u64 * image;
+        let shared = options.shares(coils).is_some();
+        ledger.hold(if shared { Bytes::host(others) } else { Bytes::on(device, others) });
     }
     ledger.repeat_once_steps(stream.plans_each);
     hold_given(&mut ledger, frame, coils, options);

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::{ArrayD, Axis};
-use rayspin_core::{C32, Error, Monitor, Result};
+use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
 use rayspin_device::{Array, Device};
 use rayspin_kernels::vector::SumAcross;
 use rayspin_linop::{AcrossDevices, CoilMaps, LinearOp};
@@ -91,6 +91,8 @@ impl Reconstructor {
         monitor: &Monitor<'_>,
     ) -> Result<FrameImage> {
         let made = self.solve_spread(frame, of_frames, shares, monitor);
+        // An error without a name is of what this device alone does: maps of all coils, and the method.
+        let made = made.map_err(|error| self.device.named(error));
         // What has failed on another device may not be told yet.
         let made = made.and_then(|made| {
             let settled = |(device, _): &Share| device.synchronize().map_err(|error| device.named(error));
@@ -117,6 +119,9 @@ impl Reconstructor {
             (None, Some(given)) => spec.on_grid(given.view())?.into_owned(),
             (None, None) => return Err(Error::value("sensitivity maps", "some", "none")),
         };
+        let of_coils = [&[spec.coils()], spec.domain()].concat();
+        let from = maps.ndim().saturating_sub(of_coils.len());
+        expect_shape("sensitivity maps", &of_coils, &maps.shape()[from..])?;
         let mixing = self.mixing.clone();
         let spread = Spread {
             frame,
@@ -271,7 +276,8 @@ pub(super) fn plan(
     let spec = options.encoding(lead, &inputs, context)?.knowing(known);
     let (sets, len) = (spec.sets(), (spec.image_bytes() / COMPLEX) as usize);
     let maps = COMPLEX * count(spec.domain()) * (context.coils * sets) as u64;
-    ledger.hold(Bytes::host(maps));
+    // Each part has those of its coils once more, and maps of a slice stay for its next frame.
+    ledger.hold(Bytes::host(maps * if context.shared_maps { 3 } else { 2 }));
     let before = ledger.held();
     if spec.estimates_maps() {
         let alone = Context { shared_maps: false, maps_alone: true, ..context };

@@ -248,6 +248,7 @@ impl<'a> Chosen<'a> {
         process += session.target.open_beside(&mut session.told.recorder, &mut notes)?;
         session.share_work(&source, &shape, &mut notes);
         let mut limits = session.target.limits()?;
+        let sizes = session.options.run.batch_sizes;
         let mut fitted = session.plan_within(&source, &shape, process, &limits)?;
         let memory = session.target.memory;
         let host_is_short = |short: &OverBudget| memory.is_some_and(|limit| short.memory > limit);
@@ -259,6 +260,22 @@ impl<'a> Chosen<'a> {
             (source, shape) = session.read(process, false)?;
             shape.prepare(&session.target.device, &source, &session.options)?;
             fitted = session.plan_within(&source, &shape, process, &limits)?;
+        }
+        if let Err(short) = &fitted
+            && limits.gpu.is_some_and(|limit| short.gpu > limit)
+            && session.may_share_coils(&shape)
+        {
+            let before = session.options.run.batch_sizes;
+            session.options.run.coils_beside = true;
+            session.options.run.batch_sizes = sizes;
+            let spread = session.plan_within(&source, &shape, process, &limits)?;
+            if spread.is_ok() {
+                notes.push("one GPU has too little memory for an image: its coils go to all of them".into());
+                fitted = spread;
+            } else {
+                session.options.run.coils_beside = false;
+                session.options.run.batch_sizes = before;
+            }
         }
         if let Err(short) = &fitted
             && let Some(why) = session.target.leave_gpu(short, &limits, &mut session.told.recorder)
@@ -308,6 +325,12 @@ impl Session<'_> {
             beside.clear();
         }
         options.run.beside.clone_from(beside);
+    }
+
+    /// Whether the GPUs may share the coils of an image where now each takes images.
+    fn may_share_coils(&self, shape: &Shape) -> bool {
+        let run = &self.options.run;
+        !run.beside.is_empty() && !run.coils_beside && self.options.may_share_coils() && shape.coils > 1
     }
 
     fn plan_within(
