@@ -111,22 +111,37 @@ fn check(what: &str, frame: &Frame, options: &ReconOptions, lists: &[Vec<Device>
 
 #[test]
 fn one_image_on_several_devices_is_that_of_one() {
-    let lists = [processors(2), processors(3), processors(9)];
+    let lists = [processors(2), processors(3)];
     let radial = frame(&simulated(GOLDEN, [20, 16, 1], 5, 1));
     let grid = frame(&simulated(FULL, [20, 16, 1], 5, 1));
-    let volume = frame(&simulated(FULL, [12, 10, 8], 5, 1));
-    for (method, count) in [("cg-sense", 5), ("tv", 8), ("wavelet", 8)] {
+    let volume = frame(&simulated(FULL, [8, 6, 8], 5, 1));
+    for (method, count, frames) in
+        [("cg-sense", 5, &[&radial, &grid, &volume][..]), ("tv", 6, &[&radial]), ("wavelet", 6, &[&grid])]
+    {
         let options = iterations(alike(method), count);
-        for (name, frame) in [("radial", &radial), ("grid", &grid), ("volume", &volume)] {
-            check(&format!("{method} of {name}"), frame, &options, &lists);
-        }
+        frames.iter().for_each(|frame| check(method, frame, &options, &lists));
     }
-    for (name, frame) in [("radial", &radial), ("grid", &grid), ("volume", &volume)] {
-        let options = ReconOptions { sensitivities: espirit(2), ..iterations(alike("cg-sense"), 5) };
-        check(&format!("two sets of maps of {name}"), frame, &options, &lists);
-        check(&format!("compressed {name}"), frame, &compressed(CompressionKind::Svd), &lists);
+    // More devices than coils.
+    check("few coils", &radial, &iterations(alike("cg-sense"), 3), &[processors(9)]);
+}
+
+#[test]
+fn sets_of_maps_go_to_several_devices() {
+    let lists = [processors(2), processors(3)];
+    let options = ReconOptions { sensitivities: espirit(2), ..iterations(alike("cg-sense"), 3) };
+    for sampling in [GOLDEN, FULL] {
+        check("two sets of maps", &frame(&simulated(sampling, [20, 16, 1], 5, 1)), &options, &lists);
     }
+}
+
+#[test]
+fn compressed_coils_go_to_several_devices() {
+    let lists = [processors(2), processors(3)];
+    let grid = frame(&simulated(FULL, [20, 16, 1], 5, 1));
+    check("compressed", &grid, &compressed(CompressionKind::Svd), &lists);
     check("compressed along the readout", &grid, &compressed(CompressionKind::Geometric), &lists);
+    let radial = frame(&simulated(GOLDEN, [20, 16, 1], 5, 1));
+    check("compressed", &radial, &compressed(CompressionKind::Svd), &lists);
 }
 
 #[test]
@@ -196,9 +211,9 @@ fn emulated_gpus_share_coils_in_the_memory_that_was_stated() {
             let most = if index == 0 || what == "sets" { 1.25 } else { 1.06 };
             assert!((0.97..most).contains(&ratio), "{what}, {index} of {count}: {stated} of {measured}");
         }
-        let one = image(&processors(1), frame, &options).unwrap();
+        let one = image(&cards(1).1, frame, &options).unwrap();
         let error = apart(several.image.data(), one.image.data());
-        assert!(error < 1e-4, "{what}: {error:e}");
+        assert!(error < 1e-5, "{what}: {error:e}");
     }
 }
 
@@ -258,7 +273,7 @@ fn memory_that_runs_out_on_any_device_makes_batches_smaller() {
     };
     let peaks: Vec<u64> = devices.iter().map(cuda).collect();
     // The first one has an estimate of all maps, which cannot become much smaller.
-    for (short, limit) in devices.iter().zip([peaks[0] - peaks[0] / 50, peaks[1] / 2]) {
+    for (short, limit) in devices.iter().zip([peaks[0] - peaks[0] / 50, peaks[1] / 5 * 3]) {
         let Backend::Cuda(cuda) = short.backend() else { unreachable!("an emulated GPU") };
         cuda.limit_memory(Some(limit));
         let found = image(&devices, &frame, &options).unwrap();

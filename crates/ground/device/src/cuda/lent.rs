@@ -77,9 +77,9 @@ impl Lent {
 
     /// Memory of the same stream as `other`, for arrays that one call uses. The two streams are ordered once
     /// for both, when the first array is made and when the last one is dropped; both owners live until then.
-    /// Memory of another stream, what lies beside other memory already, and what comes after an array was made
-    /// of `other`, stays apart. To order two streams
-    /// takes two calls of the driver, and a small transform takes three in all.
+    /// Memory of another stream, what lies beside other memory already, and what comes after an array was
+    /// made of `other`, stays apart. To order two streams takes two calls of the driver, and a small
+    /// transform takes three in all.
     #[must_use]
     pub fn beside(mut self, other: &Self) -> Self {
         let one_stream = self.lender.stream.is_some() && self.lender.stream == other.lender.stream;

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
+
 use rayspin_core::{Error, Result};
 
 use super::argument::Home;
@@ -46,14 +48,14 @@ impl Cuda {
     }
 
     /// The turn of both GPUs. A thread that records is found before it waits for any.
-    fn passes(&self, other: &Self) -> Result<impl Sized> {
+    fn passes<'a>(&'a self, other: &'a Self) -> Result<impl Sized + 'a> {
         let what = "ordering two GPUs";
         self.expect_not_recording(what)?;
         other.expect_not_recording(what)?;
         // In one order for all threads: two that take them in turn would wait for each other while a third
         // wants to record.
         let mut memories = [&self.memory, &other.memory];
-        memories.sort_by_key(|memory| std::sync::Arc::as_ptr(memory));
+        memories.sort_by_key(|memory| Arc::as_ptr(memory));
         let [first, second] = memories;
         Ok((first.gate.pass_now(what)?, second.gate.pass_now(what)?))
     }
