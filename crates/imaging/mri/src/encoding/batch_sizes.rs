@@ -143,7 +143,7 @@ mod tests {
             assert!(left.len() < 9, "{left:?}");
         }
         // The number on the list is one more than the coils.
-        assert_eq!(left, [(Some(1), 2), (Some(0), 1)]);
+        assert_eq!(left, [(Some(2), 3), (Some(1), 2), (Some(0), 1)]);
         // One device takes all: there is nothing to reduce.
         assert_eq!(sizes.list(&Extent { coils: 8, ..Extent::default() })[1].now, 0);
     }
