@@ -216,7 +216,8 @@ def test_a_cluster_without_workers_ends_the_call(folder, tmp_path):
         shrinking = threading.Thread(target=shrink)
         shrinking.start()
         start = time.monotonic()
-        with pytest.raises(TimeoutError, match="the cluster has no worker for 2 s: [1-5] of 6 tasks are left"):
+        # A worker may take the result of its task along; its image is there.
+        with pytest.raises(TimeoutError, match="the cluster has no worker for 2 s: [1-6] of 6 tasks are left"):
             rayspin.dask.batch(folder / "scans/s*.h5", str(tmp_path / "{stem}.npy"), "cg-sense", **call)
         shrinking.join()
         assert time.monotonic() - start < 60
@@ -227,6 +228,57 @@ def test_a_cluster_without_workers_ends_the_call(folder, tmp_path):
         rows = rayspin.dask.batch(folder / "scans/s0.h5", str(tmp_path / "{stem}.npy"), "gridding", client=client)
         assert rows[0]["result"] == "reconstructed"
         assert list(client.run(lambda: rayspin._worker.DEVICES).values())[0]
+
+
+def test_a_result_that_its_worker_takes_along_is_made_again(folder, tmp_path, monkeypatch):
+    with started([{}]) as cluster, distributed.Client(cluster) as client:
+        client.wait_for_workers(1, timeout=60)
+        fetch, seen = rayspin.dask._result, []
+
+        def late(future, patience):
+            if not seen:
+                cluster.scale(0)
+                while future.status == "finished":
+                    time.sleep(0.01)
+                cluster.scale(1)
+            seen.append(fetch(future, patience))
+            return seen[-1]
+
+        monkeypatch.setattr(rayspin.dask, "_result", late)
+        rows = rayspin.dask.batch(folder / "scans/s0.h5", str(tmp_path / "{stem}.npy"), "gridding", client=client)
+        assert seen[0] is rayspin.dask._GONE and len(seen) > 1
+        # Its image is on the disk since the first time.
+        assert rows[0]["result"] == "there before", rows
+
+
+@pytest.mark.parametrize("fetching", [False, True])
+def test_a_result_that_its_worker_takes_along_is_not_waited_for(folder, tmp_path, monkeypatch, fetching):
+    # The worker leaves between the end of its task and the fetch, or during the fetch.
+    with started([{}]) as cluster, distributed.Client(cluster) as client:
+        client.wait_for_workers(1, timeout=60)
+        fetch, seen = rayspin.dask._result, []
+
+        class Fetched:
+            """A future that is finished when it is looked at, and lost when it is fetched."""
+
+            status = "finished"
+
+            def __init__(self, future):
+                self.result = future.result
+
+        def late(future, patience):
+            cluster.scale(0)
+            while future.status == "finished":
+                time.sleep(0.01)
+            seen.append(fetch(Fetched(future) if fetching else future, patience))
+            return seen[-1]
+
+        monkeypatch.setattr(rayspin.dask, "_result", late)
+        start = time.monotonic()
+        with pytest.raises(TimeoutError, match="the cluster has no worker for 1 s: 1 of 1 tasks are left"):
+            rayspin.dask.batch(folder / "scans/s0.h5", str(tmp_path / "{stem}.npy"), "gridding", client=client, timeout=1.0)
+        assert seen and all(result is rayspin.dask._GONE for result in seen) and len(seen) < 9
+        assert time.monotonic() - start < 60
 
 
 def test_slices_of_a_scan_make_one_image(client, folder):

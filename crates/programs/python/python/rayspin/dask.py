@@ -460,11 +460,13 @@ def _done(
     token = uuid.uuid4().hex[:8]
     left = deque(range(len(calls)))
     tries, waits = [0] * len(calls), [0] * len(calls)
+    patience = [timeout] * len(calls)
     avoided: list[set[str]] = [set() for _ in calls]
     lost: dict[str, str] = {}
     results: dict[int, Any] = {}
     running: dict[Any, int] = {}
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    gone: list[Any] = []
     seen = looked = time.monotonic()
     workers = _workers(client)
     try:
@@ -493,10 +495,20 @@ def _done(
                 )
                 running[future] = number
                 future.add_done_callback(ended.put)
+            # A callback of a lost future is called at once.
+            for future in [future for future in gone if future.status not in _AWAY]:
+                gone.remove(future)
+                ended.put(future)
             with contextlib.suppress(queue.Empty):
                 future = ended.get(timeout=_LOOK)
                 number = running.pop(future)
-                result = _result(future)
+                result = _result(future, patience[number])
+                if result is _GONE:
+                    # The cluster makes it again where it has workers. What was only slow has more time then.
+                    patience[number] *= 2
+                    running[future] = number
+                    gone.append(future)
+                    continue
                 future.release()
                 if isinstance(result, dict) and result.get("again"):
                     if result["lost"]:
@@ -518,13 +530,28 @@ def _done(
     yield from (results[number] for number in range(len(calls)))
 
 
-def _result(future: Any) -> Any:
-    """What a task returned, or the exception of one that ended otherwise."""
-    if future.status == "finished":
-        return future.result()
-    if future.status == "cancelled":
+# A result whose worker left before it was fetched, and what a future of it is then.
+_GONE = object()
+_AWAY = ("pending", "lost")
+
+
+def _result(future: Any, patience: float) -> Any:
+    """What a task returned, or the exception of one that ended otherwise; `_GONE` where its worker left with it.
+
+    A task is done when its worker says so. If that worker leaves before the result is fetched, the result is pending again, and without
+    other workers it stays so: nobody waits for it longer than `patience` seconds.
+    """
+    status = future.status
+    if status == "cancelled":
         return RuntimeError("the task was cancelled")
-    failure = future.exception()
+    if status in _AWAY:
+        return _GONE
+    try:
+        if status == "finished":
+            return future.result(timeout=patience)
+        failure = future.exception(timeout=patience)
+    except TimeoutError:
+        return _GONE
     if isinstance(failure, _distributed.KilledWorker):
         return RuntimeError(f"{failure.task[1]}: every worker that took it died, the last one {failure.last_worker.address}")
     return failure

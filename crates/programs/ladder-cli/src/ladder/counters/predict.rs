@@ -23,7 +23,8 @@ const SCATTERED: f64 = 2.0;
 /// benches/results/2026-11-21-h100.
 const PARTIAL: (f64, f64) = (0.6, 3.0);
 /// Cycles until an instruction may use the result of the one before it. A warp's instructions are taken to
-/// follow from each other. Source: Luo et al., as for the waits of `gpus.rs`.
+/// follow from each other. Source: Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via
+/// Microbenchmarking", 2018, for arithmetic; taken for later GPUs as well.
 const DEPENDENT: f64 = 4.0;
 /// Uses of shared memory in neighbouring blocks of code that wait together.
 const TOGETHER: f64 = 4.0;
