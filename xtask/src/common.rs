@@ -179,6 +179,7 @@ fn frame(matrix: &[usize], samples: Samples) -> Frame {
         samples,
         times: None,
         calibration: None,
+        interpolated: false,
     }
 }
 

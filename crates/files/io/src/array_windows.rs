@@ -88,7 +88,8 @@ impl Slice {
         let Frame { label, matrix, geometry, .. } = &self.frame;
         let label = Label { repetition: u16::try_from(repetition).unwrap_or(u16::MAX), ..*label };
         let (matrix, geometry) = (matrix.clone(), *geometry);
-        Ok(Frame { label, matrix, geometry, samples, times: None, calibration: None })
+        let (times, calibration, interpolated) = (None, None, self.frame.interpolated);
+        Ok(Frame { label, matrix, geometry, samples, times, calibration, interpolated })
     }
 
     /// The first readouts that hold `samples` samples, or all.

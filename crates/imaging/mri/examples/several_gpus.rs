@@ -53,7 +53,15 @@ fn frame(size: usize, coils: usize, spokes: usize) -> Result<Frame> {
     });
     let samples = Samples::NonCartesian { trajectory, data };
     let (matrix, geometry) = (vec![size; 3], Geometry::default());
-    Ok(Frame { label: Label::default(), matrix, geometry, samples, times: None, calibration: None })
+    Ok(Frame {
+        label: Label::default(),
+        matrix,
+        geometry,
+        samples,
+        times: None,
+        calibration: None,
+        interpolated: false,
+    })
 }
 
 fn maps(size: usize, coils: usize) -> ArrayD<C32> {

@@ -11,6 +11,7 @@ use crate::scan::{Frame, Samples};
 ///
 /// Errors: no frame; frames of other matrices or numbers of coils than the first one's; memory.
 pub(crate) fn joined(frames: Vec<Frame>) -> Result<(Frame, Vec<usize>)> {
+    let interpolated = frames.iter().any(|frame| frame.interpolated);
     let Some(first) = frames.first() else { return Err(Error::value("frames", "at least one", 0)) };
     let (label, matrix, geometry, coils) = (first.label, first.matrix.clone(), first.geometry, first.coils());
     let samples: Vec<usize> = frames.iter().map(measured).collect();
@@ -40,7 +41,8 @@ pub(crate) fn joined(frames: Vec<Frame>) -> Result<(Frame, Vec<usize>)> {
     })?;
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
     let joined = Samples::NonCartesian { trajectory, data };
-    Ok((Frame { label, matrix, geometry, samples: joined, times: None, calibration: None }, samples))
+    let (times, calibration) = (None, None);
+    Ok((Frame { label, matrix, geometry, samples: joined, times, calibration, interpolated }, samples))
 }
 
 /// What a run says of frames that are [`joined`].
@@ -72,7 +74,8 @@ pub(crate) fn repeated(frame: &Frame, count: usize) -> Result<(Frame, Vec<usize>
     let data = Array2::zeros((frame.coils(), samples * count));
     let joined = Samples::NonCartesian { trajectory: Trajectory::from_cycles_per_fov(points)?, data };
     let (label, matrix, geometry) = (frame.label, frame.matrix.clone(), frame.geometry);
-    let joined = Frame { label, matrix, geometry, samples: joined, times: None, calibration: None };
+    let (times, calibration, interpolated) = (None, None, frame.interpolated);
+    let joined = Frame { label, matrix, geometry, samples: joined, times, calibration, interpolated };
     Ok((joined, vec![samples; count]))
 }
 

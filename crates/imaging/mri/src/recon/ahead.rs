@@ -74,7 +74,7 @@ fn name(frame: &Frame, options: &ReconOptions) -> String {
 /// The same samples with values of 0, which take no memory until something reads them. Their number decides
 /// programs, too: the NUFFT's grid depends on it.
 fn without_values(frame: &Frame) -> Frame {
-    let Frame { label, matrix, geometry, samples, times, calibration } = frame;
+    let Frame { label, matrix, geometry, samples, times, calibration, interpolated } = frame;
     let samples = match samples {
         Samples::Cartesian { kspace, sampled } => {
             Samples::Cartesian { kspace: ArrayD::zeros(kspace.raw_dim()), sampled: sampled.clone() }
@@ -88,7 +88,15 @@ fn without_values(frame: &Frame) -> Frame {
         kspace: ArrayD::zeros(lines.kspace.raw_dim()),
         sampled: lines.sampled.clone(),
     });
-    Frame { label: *label, matrix, geometry: *geometry, samples, times, calibration }
+    Frame {
+        matrix,
+        samples,
+        times,
+        calibration,
+        label: *label,
+        geometry: *geometry,
+        interpolated: *interpolated,
+    }
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ impl Extent {
         let on_grid = matches!(frame.samples, Samples::Cartesian { .. });
         let settings = options.settings();
         let of_kind = (row_of(on_grid, &settings).extent)(frame, &settings);
-        // The even share, of which a batch size may leave the first device less.
+        // The even share. A batch size may leave the first device less of it.
         let devices = options.shares(coils).map_or(0, |shares| shares.len());
         let first = coils.checked_div(devices).unwrap_or(0);
         Self { coils, maps: options.needs_maps() && one_set, first, ..of_kind }

@@ -285,6 +285,7 @@ fn without_samples(frame: &Frame) -> Frame {
         samples: Samples::Cartesian { kspace: ArrayD::zeros(vec![0]), sampled: ArrayD::default(vec![0]) },
         times: None,
         calibration: frame.calibration.clone(),
+        interpolated: frame.interpolated,
     }
 }
 

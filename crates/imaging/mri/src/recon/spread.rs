@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Samples, plans, spectra and maps of a part are on its device alone. The first device estimates the maps of
-//! all coils, because maps of a voxel depend on all of them, and runs the method: each iteration copies the
-//! image to the other devices and adds what they make of it ([`AcrossDevices`]).
+//! all coils, because maps of a voxel depend on all of them. It also runs the method: each iteration copies
+//! the image to the other devices and adds what they make of it ([`AcrossDevices`]).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -276,7 +276,7 @@ pub(super) fn plan(
     let spec = options.encoding(lead, &inputs, context)?.knowing(known);
     let (sets, len) = (spec.sets(), (spec.image_bytes() / COMPLEX) as usize);
     let maps = COMPLEX * count(spec.domain()) * (context.coils * sets) as u64;
-    // Each part has those of its coils once more, and maps of a slice stay for its next frame.
+    // Each part has the maps of its coils once more, and maps of a slice stay for its next frame.
     ledger.hold(Bytes::host(maps * if context.shared_maps { 3 } else { 2 }));
     let before = ledger.held();
     if spec.estimates_maps() {

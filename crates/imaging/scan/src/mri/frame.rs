@@ -35,6 +35,9 @@ pub struct Frame {
     pub times: Option<Vec<f64>>,
     /// Calibration lines that are no part of the image (flag 20), on the same grid.
     pub calibration: Option<CalibrationLines>,
+    /// Whether a correction interpolated along readouts. The frequencies that interpolation empties then do
+    /// not tell how strong noise is.
+    pub interpolated: bool,
 }
 
 /// Lines measured for calibration alone.
@@ -118,6 +121,7 @@ impl Frame {
             samples: Samples::Cartesian { kspace, sampled },
             times: None,
             calibration: None,
+            interpolated: false,
         })
     }
 
@@ -243,6 +247,7 @@ impl Frame {
             samples: Samples::NonCartesian { trajectory, data },
             times: None,
             calibration: None,
+            interpolated: false,
         })
     }
 }

@@ -378,7 +378,8 @@ pub fn assemble(parts: Parts<'_>, options: &FrameOptions, notes: &mut Vec<String
     }
     let image = calibration::Image { header, readouts: &readouts, corrections, coils };
     let calibration = image.calibration(calibration, &samples, notes)?;
-    Ok(Frame { label, matrix, geometry: place, samples, times, calibration })
+    let interpolated = readouts.interpolated;
+    Ok(Frame { label, matrix, geometry: place, samples, times, calibration, interpolated })
 }
 
 /// Settles the encoding of an image. A single partition is a slice, whatever the header's matrix says.

@@ -335,6 +335,7 @@ fn put_frame(parts: &Bound<'_, PyDict>, frame: &Frame) -> PyResult<()> {
     }
     let times = frame.times.clone().map(|times| to_numpy(py, Array1::from(times).into_dyn()));
     parts.set_item("times", times)?;
+    parts.set_item("interpolated", frame.interpolated)?;
     match &frame.calibration {
         None => parts.set_item("calibration", py.None()),
         Some(lines) => put_grid(parts, ["calibration", "calibration_sampled"], &lines.kspace, &lines.sampled),
@@ -384,5 +385,6 @@ fn frame_of(parts: &Parts<'_>) -> PyResult<Frame> {
         samples,
         times: parts.array_or_none::<f64, Ix1>("times", "[sample]")?.map(|times| times.to_vec()),
         calibration,
+        interpolated: parts.get("interpolated")?,
     })
 }

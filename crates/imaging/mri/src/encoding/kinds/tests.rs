@@ -87,6 +87,7 @@ fn frame(matrix: &[usize], samples: Samples) -> Frame {
         samples,
         times: None,
         calibration: None,
+        interpolated: false,
     }
 }
 

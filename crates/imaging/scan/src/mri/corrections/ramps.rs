@@ -83,7 +83,7 @@ impl Correction for Ramp {
     }
 
     fn readouts(&self, readouts: &mut Readouts<'_>, notes: &mut Vec<String>) -> Result<()> {
-        let Readouts { encoding, each, references, .. } = readouts;
+        let Readouts { encoding, each, references, interpolated, .. } = readouts;
         let samples = match (&encoding.places, &encoding.ramps) {
             _ if self.ramp_sampling == RampSampling::None => return Ok(()),
             (None, None) => return Ok(()),
@@ -136,6 +136,7 @@ impl Correction for Ramp {
                 apply(readout, evens, turns);
             }
         });
+        *interpolated = true;
         let text = "samples on the ramps of the readout gradient are interpolated to even places (`--ramp-sampling none` leaves them)";
         note(notes, text);
         let farthest = turns.keys().map(|off| f64::from_bits(*off).abs()).fold(0.0, f64::max);
@@ -225,14 +226,16 @@ mod tests {
     use std::f64::consts::{FRAC_PI_2, TAU};
 
     use ndarray::Array2;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
     use rayspin_core::C64;
 
     use super::super::places::area;
     use super::super::{Corrections, Value};
     use super::*;
     use crate::mri::{
-        Acquisition, Counters, EncodedSpace, FrameOptions, Label, Limits, RampShape, Ramps, ReadoutPlaces,
-        Samples, Scan, ScanHeader, TrajectoryKind,
+        Acquisition, Counters, EncodedSpace, Facts, Frame, FrameOptions, Label, Limits, RampShape, Ramps,
+        ReadoutPlaces, Samples, Scan, ScanHeader, TrajectoryKind,
     };
 
     /// Readouts of 160 samples. On each side, 56 of them lie on a ramp.
@@ -423,6 +426,32 @@ mod tests {
         let clean = discarding(C32::new(0.0, 0.0));
         assert_eq!(discarding(C32::new(1e3, -1e3)), clean);
         assert!(apart(&clean, &wanted) < 5e-3, "{}", apart(&clean, &wanted));
+    }
+
+    #[test]
+    fn frequencies_that_interpolation_empties_tell_no_noise() {
+        let mut scan = scan(Some(ramps(RampShape::Trapezoid)), Flags::default());
+        // Even numbers of standard deviation 0.1.
+        let (std, mut rng) = (0.1f32, ChaCha8Rng::seed_from_u64(5));
+        let mut number = || (rng.random::<f32>() - 0.5) * 12f32.sqrt() * std;
+        for readout in &mut scan.acquisitions {
+            let mut data = readout.data.to_owned();
+            data.mapv_inplace(|value| value + C32::new(number(), number()));
+            readout.data = data.into_shared();
+        }
+        let frame = |sampling: &'static str| {
+            let mut corrections = Corrections::default();
+            corrections.set("ramp_sampling", Value::Choice(sampling)).unwrap();
+            let options = FrameOptions { corrections, ..FrameOptions::default() };
+            scan.frames().unwrap().assemble(Label::default(), &options, &mut Vec::new()).unwrap()
+        };
+        let told = |frame: &Frame| Facts::of(frame, None, 1).unwrap().noise.map(|noise| noise.sample_std);
+        let (even, left) = (frame("regrid"), frame("none"));
+        assert_eq!((even.interpolated, left.interpolated), (true, false));
+        assert!(told(&even).is_none_or(|told| told > 0.5 * f64::from(std)), "{:?}", told(&even));
+        // The edge would have told far less.
+        let edge = told(&Frame { interpolated: false, ..even }).unwrap();
+        assert!(edge < 0.1 * f64::from(std), "{edge}");
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub struct Readouts<'a> {
     pub grid: [usize; 3],
     /// The factor of a grid's samples. With it the image is signal per field of view of the header.
     pub scale: f64,
+    /// Whether a correction interpolated along them.
+    pub interpolated: bool,
     /// The readouts.
     pub each: Vec<Readout<'a>>,
 }
@@ -124,7 +126,8 @@ impl<'a> Readouts<'a> {
     ) -> Self {
         let grid = encoding.recon.matrix;
         let (references, each) = (Readout::each_of(references), Readout::each_of(readouts));
-        Self { label, encoding, heads, references, centres: Centres::default(), grid, scale: 1.0, each }
+        let (centres, scale, interpolated) = (Centres::default(), 1.0, false);
+        Self { label, encoding, heads, references, centres, grid, scale, interpolated, each }
     }
 
     /// Other readouts on the way to the same image.

@@ -151,6 +151,7 @@ impl Facts {
             }
             Samples::NonCartesian { trajectory, .. } => path::of(trajectory, &frame.matrix)?,
         };
+        let along = if frame.interpolated { &edge::Readouts::None } else { &sampling.along };
         let measured = match noise {
             Some(Noise::Measured(measured)) if measured.covariance.nrows() == frame.coils() => Some(measured),
             _ => None,
@@ -171,13 +172,7 @@ impl Facts {
             calibration_apart: frame.calibration.is_some(),
             coverage: sampling.coverage,
             noise_samples: measured.map_or(0, |measured| measured.samples),
-            noise: noise::level(
-                &frame.samples,
-                &sampling.region,
-                &sampling.counts,
-                &sampling.along,
-                measured,
-            )?,
+            noise: noise::level(&frame.samples, &sampling.region, &sampling.counts, along, measured)?,
         })
     }
 

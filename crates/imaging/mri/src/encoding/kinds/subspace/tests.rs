@@ -66,6 +66,7 @@ fn problem(
             samples: Samples::NonCartesian { trajectory, data },
             times: None,
             calibration: None,
+            interpolated: false,
         }
     });
     let frames: Vec<Frame> = frames.collect();
