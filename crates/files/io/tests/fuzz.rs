@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,9 +12,8 @@ use rand_chacha::ChaCha8Rng;
 #[path = "../../../../fuzz/src/lib.rs"]
 mod targets;
 
-/// Altered inputs of a target, and the time after which it gets no more, on a slow machine.
-const INPUTS: usize = 1000;
-const MOST: Duration = Duration::from_millis(1200);
+/// Altered inputs of a target.
+const INPUTS: usize = 120;
 
 /// All files of a folder and the folders in it, in the order of their names.
 fn files(folder: &Path) -> Vec<Vec<u8>> {
@@ -62,8 +60,7 @@ fn every_target_stands_seeds_and_what_is_made_of_them() {
         let seeds = files(&corpus.path().join(name));
         assert!(seeds.len() > 1 || name == "rtk", "{name}: {} seeds", seeds.len());
         seeds.iter().for_each(|seed| target(seed));
-        let begun = Instant::now();
-        for _ in (0..INPUTS).take_while(|_| begun.elapsed() < MOST) {
+        for _ in 0..INPUTS {
             let [seed, other] = [0; 2].map(|_| &seeds[rng.random_range(0..seeds.len())]);
             target(&altered(seed, other, &mut rng));
         }
