@@ -42,55 +42,43 @@ const GUIDE: &str = "CUDA C++ Programming Guide, \"Arithmetic Instructions\" (la
 const ESTIMATES: &str =
     "estimates that no measurement of ours confirms: bandwidth of the second-level cache, atomics, launches";
 
+const H100: Gpu = Gpu {
+    name: "h100",
+    card: "H100 SXM",
+    capability: (9, 0),
+    multiprocessors: 132.0,
+    clock: 1.93e9,
+    memory: 3.0e12,
+    cache: 5.5e12,
+    cache_bytes: 50e6,
+    single: 128.0,
+    integer: 64.0,
+    double: 64.0,
+    special: 16.0,
+    wait_memory: 560.0,
+    wait_cache: 270.0,
+    wait_shared: 30.0,
+    atomics: 2400.0,
+    same_address: 21.0,
+    launch: 2.2e-6,
+    sources: &[
+        WHITE_PAPERS,
+        GUIDE,
+        ESTIMATES,
+        "Luo et al., \"Dissecting the NVIDIA Hopper Architecture through Microbenchmarking and Multiple Level Analysis\", 2025 (waits, rounded)",
+        "benches/results/2026-11-21-h100/ladders.json (copy, single precision, special functions, shared memory; atomics of one \
+         address: fitted to histogram gpu-device-memory)",
+    ],
+};
+
 /// The GPUs.
 pub(super) const ALL: [Gpu; 4] = [
-    Gpu {
-        name: "h100",
-        card: "H100 SXM",
-        capability: (9, 0),
-        multiprocessors: 132.0,
-        clock: 1.93e9,
-        memory: 3.0e12,
-        cache: 5.5e12,
-        cache_bytes: 50e6,
-        single: 128.0,
-        integer: 64.0,
-        double: 64.0,
-        special: 16.0,
-        wait_memory: 560.0,
-        wait_cache: 270.0,
-        wait_shared: 30.0,
-        atomics: 2400.0,
-        same_address: 21.0,
-        launch: 2.2e-6,
-        sources: &[
-            WHITE_PAPERS,
-            GUIDE,
-            ESTIMATES,
-            "Luo et al., \"Dissecting the NVIDIA Hopper Architecture through Microbenchmarking and Multiple Level Analysis\", 2025 (waits, rounded)",
-            "benches/results/2026-11-21-h100/ladders.json (copy, single precision, special functions, shared memory; atomics of one \
-             address: fitted to histogram gpu-device-memory)",
-        ],
-    },
+    H100,
     Gpu {
         name: "h200",
         card: "H200 SXM",
-        capability: (9, 0),
-        multiprocessors: 132.0,
         clock: 1.98e9,
         memory: 4.19e12,
-        cache: 5.5e12,
-        cache_bytes: 50e6,
-        single: 128.0,
-        integer: 64.0,
-        double: 64.0,
-        special: 16.0,
-        wait_memory: 560.0,
-        wait_cache: 270.0,
-        wait_shared: 30.0,
-        atomics: 2400.0,
-        same_address: 21.0,
-        launch: 2.2e-6,
         sources: &[
             WHITE_PAPERS,
             GUIDE,
@@ -98,6 +86,7 @@ pub(super) const ALL: [Gpu; 4] = [
             "Luo et al., \"Dissecting the NVIDIA Hopper Architecture through Microbenchmarking and Multiple Level Analysis\", 2025 (waits, rounded)",
             "benches/results/2026-11-28-h200/ladders.json (copy, clock); the rest is the H100's, which has the same chip",
         ],
+        ..H100
     },
     Gpu {
         name: "a100",
