@@ -10,9 +10,9 @@ use crate::{LinearOp, Op};
 /// that are spread over GPUs.
 ///
 /// x and Ax live on the first device. Each application copies x to the others, applies all A_g at the same
-/// time, and adds their results in the order of the devices. So results have the same bits from run to run,
-/// and agree with those of one device to rounding. The first device may have no operator, and then adds
-/// alone. An application cannot be recorded for repetition.
+/// time, and adds their results in the order of the devices. So Ax has the same bits from run to run, and
+/// agrees with the sum that one device computes to rounding. The first device may have no operator, and then
+/// adds alone. An application cannot be recorded for repetition.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -114,7 +114,7 @@ impl<S: Scalar> AcrossDevices<S> {
                 None => y.fill(S::factor(0.0.into())?),
             };
             let own = own.map_err(|error| lead.named(error));
-            // All end before the first error is told.
+            // An error waits until all threads have ended.
             let done: Vec<_> = others
                 .into_iter()
                 .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

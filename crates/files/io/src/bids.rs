@@ -403,8 +403,8 @@ impl Sidecar {
         write_atomically(&path, |place| std::fs::write(place, text).map_err(|e| Error::write(&path, e)))
     }
 
-    /// What names of BIDS do not tell of an image's volumes, one note each: counters whose volumes share a
-    /// file, and sets of which the header does not say how they differ.
+    /// What names of BIDS do not tell of an image's volumes, one note each. Volumes of some counters share a
+    /// file. For some sets the header does not say how they differ.
     pub fn untold(protocol: &Protocol, volumes: &[Label]) -> Vec<String> {
         let counters: Vec<&str> = varying(volumes).into_iter().map(|(name, _)| name).collect();
         let shared: Vec<&str> =

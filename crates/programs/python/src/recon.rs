@@ -339,9 +339,9 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     the run needs it: volumes and windows one after another, and image by image what does not fit
 ///     `memory`.
 /// method: a name of `rayspin.methods()`; the one that suits the scan unless given, which `notes` say.
-/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU; "cuda:all" and
-///     "cuda:0,2" are several GPUs, to which the images of a scan go, or the coils of each image where
-///     images are fewer than GPUs.
+/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU. "cuda:all" and
+///     "cuda:0,2" are several GPUs: the images of a scan go to them, or the coils of each image where images
+///     are fewer than GPUs, or too large for one.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as
