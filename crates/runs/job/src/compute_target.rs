@@ -107,20 +107,25 @@ impl ComputeTarget {
         }
     }
 
-    /// Takes the GPU that is named, or one where the CPU is not done with `plan` before it has started.
-    /// Returns the bytes that starting it took. `notes` say why a GPU was not taken.
+    /// Whether the run computes on the CPU where that is done before a GPU has started.
+    pub(crate) fn may_stay(&self) -> bool {
+        self.undecided == Some(Undecided::Auto)
+    }
+
+    /// Takes the GPU that is named, or one where the CPU is not done with its `plan` before the GPU has
+    /// started. Returns the bytes that starting it took. `notes` say why a GPU was not taken.
     ///
     /// Errors: the GPU that is named does not work.
     pub(crate) fn decide(
         &mut self,
-        plan: &Plan,
+        plan: Option<&Plan>,
         starting: Option<Starting>,
         recorder: &mut RunRecorder,
         notes: &mut Vec<String>,
     ) -> Result<u64> {
         let Some(undecided) = self.undecided else { return Ok(0) };
-        let seconds = cpu_seconds(&plan.budget, self.device.cpu_side().threads());
-        if undecided == Undecided::Auto && seconds < GPU_START {
+        let seconds = plan.map(|plan| cpu_seconds(&plan.budget, self.device.cpu_side().threads()));
+        if seconds.is_some_and(|seconds| seconds < GPU_START) {
             if cuda::driver_installed() {
                 notes.push(format!(
                     "computing on the CPU: done in less than {GPU_START} s, which a GPU takes to start (`--device cuda` takes it \

@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use rayon::prelude::*;
 use rayspin_core::{C32, Error, Monitor, Result, Trajectory};
-use rayspin_device::{Array, BackendKind, Device};
+use rayspin_device::{Array, BackendKind, Device, cpu};
 use rayspin_kernels::fft::{Fft, Norm};
 use rayspin_kernels::nufft::{Cost, Nufft, Options};
 use rayspin_kernels::toeplitz::{Series, Toeplitz};
@@ -147,19 +147,27 @@ fn inside(
     let there = |point: &[f64]| point.iter().zip(&half).all(|(k, half)| k.abs() <= *half);
     let coordinates = trajectory.points();
     let coordinates = coordinates.as_standard_layout();
-    let parts = coordinates.as_slice().unwrap_or_default().par_chunks(PART * dims).enumerate().map(
-        |(part, points)| {
-            let mut central = (Vec::new(), Vec::new());
-            for (sample, point) in points.chunks_exact(dims).enumerate().filter(|(_, point)| there(point)) {
-                central.0.push((part * PART + sample) as u32);
-                central.1.extend_from_slice(point);
-            }
-            central
-        },
-    );
-    let parts: Vec<(Vec<u32>, Vec<f64>)> = host.cpu_side().run(|| parts.collect());
-    let (indices, points): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    let (indices, points) = (indices.concat(), points.concat());
+    let parts: Vec<&[f64]> = coordinates.as_slice().unwrap_or_default().chunks(PART * dims).collect();
+    let count = |points: &&[f64]| points.chunks_exact(dims).filter(|point| there(point)).count();
+    let counts: Vec<usize> = host.cpu_side().run(|| parts.par_iter().map(count).collect());
+    let total = counts.iter().sum::<usize>();
+    let mut indices = cpu::zeroed("samples of the centre", total)?;
+    let mut points = cpu::zeroed("points of the centre", total * dims)?;
+    let (mut own_indices, mut own_points) = (&mut indices[..], &mut points[..]);
+    let own = counts.iter().map(|&count| {
+        let indices = own_indices.split_off_mut(..count).unwrap_or_default();
+        (indices, own_points.split_off_mut(..count * dims).unwrap_or_default())
+    });
+    let own: Vec<(&mut [u32], &mut [f64])> = own.collect();
+    let gather = |(part, (indices, own)): (usize, (&mut [u32], &mut [f64]))| {
+        let central = parts[part].chunks_exact(dims).enumerate().filter(|(_, point)| there(point));
+        let own = indices.iter_mut().zip(own.chunks_exact_mut(dims));
+        for ((sample, point), (index, own)) in central.zip(own) {
+            *index = (part * PART + sample) as u32;
+            own.copy_from_slice(point);
+        }
+    };
+    host.cpu_side().run(|| own.into_par_iter().enumerate().for_each(gather));
     if indices.is_empty() {
         return Err(Error::value(
             "calibration centre",
@@ -249,8 +257,7 @@ pub(crate) fn region_needs(
     // Right-hand side, solution, residual, direction and product.
     let solving = spectrum + Toeplitz::<f32>::bytes_of_work(place, &extent, coils)? + 5 * images;
     let arrays = planning.max(kernel).max(gridding).max(solving);
-    // Points and indices, in parts that have grown to twice their length at most, and put together.
-    let points = 3 * count * (8 * extent.len() as u64 + INDEX);
+    let points = count * (8 * extent.len() as u64 + INDEX);
     // Indices, and one coil's samples or the weights as complex numbers; and the weights.
     let central = count * (INDEX + COMPLEX);
     let beside = central + REAL * count;

@@ -1,6 +1,7 @@
 //! What the columns of a trajectory are, and which field of view its cycles are counted over.
 
 use ndarray::ArrayView2;
+use rayon::prelude::*;
 use rayspin_core::{Error, Result, TrajectoryUnits};
 
 use super::Encoding;
@@ -58,14 +59,12 @@ pub(super) fn components(
     if columns < 3 {
         return Ok(columns);
     }
-    let [mut zero, mut weights] = [true; 2];
-    for readout in readouts {
-        let Some(points) = &readout.trajectory else { continue };
-        for kz in points.columns().into_iter().nth(2).into_iter().flatten() {
-            zero &= *kz == 0.0;
-            weights &= *kz >= 0.0;
-        }
-    }
+    let third = readouts.par_iter().filter_map(|readout| {
+        let kz = readout.trajectory.as_ref()?.columns().into_iter().nth(2)?;
+        let all = |fits: fn(f32) -> bool| kz.iter().all(|kz| fits(*kz));
+        Some((all(|kz| kz == 0.0), all(|kz| kz >= 0.0)))
+    });
+    let (zero, weights) = third.reduce(|| (true, true), |one, other| (one.0 && other.0, one.1 && other.1));
     let steps = || readouts.iter().map(|readout| readout.counters.step_2);
     let counted = steps().min() != steps().max();
     match (encoding.recon.matrix[2] == 1, zero, weights) {

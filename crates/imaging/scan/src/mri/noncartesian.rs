@@ -90,14 +90,15 @@ fn paths<'a>(
         let mut bits = [0; 3 * TELLING];
         if let Some(points) = readout.trajectory.as_ref().filter(|points| points.nrows() > 0) {
             let last = points.nrows().saturating_sub(1);
-            let some = (0..TELLING).flat_map(|index| points.row(last * index / (TELLING - 1)).to_vec());
+            let some = (0..TELLING).map(|index| points.row(last * index / (TELLING - 1)));
+            let some = some.flat_map(|row| row.into_iter());
             bits.iter_mut().zip(some).for_each(|(bits, k)| *bits = k.to_bits());
         }
         let Counters { step_1, step_2, .. } = readout.counters;
         let counters = [if stated < 2 { step_1 } else { 0 }, if stated < 3 { step_2 } else { 0 }];
         repeats::Readout { place: (bits, counters), samples: readout.data.view(), reversed: false }
     };
-    readouts.iter().map(path).collect()
+    readouts.par_iter().map(path).collect()
 }
 
 /// Readouts of a task that copies samples.

@@ -1,7 +1,5 @@
 //! Samples that were measured more than once at one place, and whether they agree.
 
-use std::collections::BTreeMap;
-
 use ndarray::{ArrayView2, Axis};
 use rayon::prelude::*;
 use rayspin_core::C32;
@@ -38,17 +36,15 @@ pub(super) struct Readout<'a, K> {
 /// The first place, in the order of places, where readouts were measured more than once and contradict each
 /// other.
 pub(super) fn contradicted<K: Ord + Copy + Send + Sync>(readouts: &[Readout<'_, K>]) -> Option<K> {
-    let mut groups: BTreeMap<K, Vec<&Readout<'_, K>>> = BTreeMap::new();
-    for readout in readouts {
-        groups.entry(readout.place).or_default().push(readout);
-    }
-    groups.retain(|_, group| group.len() > 1);
+    let mut sorted: Vec<&Readout<'_, K>> = readouts.iter().collect();
+    sorted.par_sort_by_key(|readout| readout.place);
+    let groups: Vec<_> =
+        sorted.chunk_by(|one, other| one.place == other.place).filter(|group| group.len() > 1).collect();
     if groups.is_empty() {
         return None;
     }
     let noise = weak(readouts);
-    let groups: Vec<(K, Vec<&Readout<'_, K>>)> = groups.into_iter().collect();
-    groups.par_iter().find_first(|(_, group)| disagree(group, noise)).map(|(place, _)| *place)
+    groups.par_iter().find_first(|group| disagree(group, noise)).map(|group| group[0].place)
 }
 
 /// Says so once for all images, with the first place.

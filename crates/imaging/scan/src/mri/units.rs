@@ -94,12 +94,9 @@ fn expect_centred(
     fov_mm: &[f64],
     units: TrajectoryUnits,
 ) -> Result<()> {
-    let axes = points.columns().into_iter().zip(matrix.iter().zip(fov_mm)).zip(["x", "y", "z"]);
-    for ((column, (&n, &fov)), axis) in axes.filter(|((_, (n, _)), _)| **n > 1) {
+    let axes = ranges_of(points).into_iter().zip(matrix.iter().zip(fov_mm)).zip(["x", "y", "z"]);
+    for (([low, high], (&n, &fov)), axis) in axes.filter(|((_, (n, _)), _)| **n > 1) {
         let cycles = units.to_cycles_per_fov(n, fov);
-        let (low, high) = column
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), &k| (low.min(k), high.max(k)));
         let (one, most) = (1.0, OVERSHOOT * n as f64 / 2.0);
         if (high * cycles > most && low * cycles >= -one) || (low * cycles < -most && high * cycles <= one) {
             let expected = format!("places on both sides of 0 along {axis}, where the centre of k-space is");
@@ -167,12 +164,21 @@ pub fn detect_units(
 
 /// The largest |k| of each component.
 fn extent_of(points: ArrayView2<'_, f64>) -> Vec<f64> {
-    let largest = |part: ArrayView2<'_, f64>| -> Vec<f64> {
-        part.columns().into_iter().map(|c| c.iter().fold(0.0, |m: f64, k| m.max(k.abs()))).collect()
+    let largest = |[low, high]: [f64; 2]| if low > high { 0.0 } else { high.max(-low) };
+    ranges_of(points).into_iter().map(largest).collect()
+}
+
+/// The lowest and the highest coordinate along each axis.
+fn ranges_of(points: ArrayView2<'_, f64>) -> Vec<[f64; 2]> {
+    let none = [f64::INFINITY, f64::NEG_INFINITY];
+    let both = |[low, high]: [f64; 2], other: [f64; 2]| [low.min(other[0]), high.max(other[1])];
+    let range = |part: ArrayView2<'_, f64>| -> Vec<[f64; 2]> {
+        let columns = part.columns().into_iter();
+        columns.map(|column| column.iter().fold(none, |range, &k| both(range, [k, k]))).collect()
     };
-    let both = |one: Vec<f64>, other: Vec<f64>| one.iter().zip(&other).map(|(a, b)| a.max(*b)).collect();
-    let parts = points.axis_chunks_iter(Axis(0), 1 << 14).into_par_iter().map(largest);
-    parts.reduce(|| vec![0.0; points.ncols()], both)
+    let join = |one: Vec<_>, other: Vec<_>| one.into_iter().zip(other).map(|(a, b)| both(a, b)).collect();
+    let parts = points.axis_chunks_iter(Axis(0), 1 << 14).into_par_iter().map(range);
+    parts.reduce(|| vec![none; points.ncols()], join)
 }
 
 /// The part of n/2 that an extent in these units reaches, along the axis where it reaches farthest.

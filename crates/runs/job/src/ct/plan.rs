@@ -73,8 +73,8 @@ impl<'a> Chosen<'a> {
         let mut job = PlanJob { request: &request, lines: &lines, process, options: options_of_job, device };
         let (target, recorder, mut notes) = (&mut session.target, &mut session.told.recorder, Vec::new());
         if target.undecided.is_some() {
-            let whole = job.plan().map_err(of_scan)?;
-            job.process += target.decide(&whole, session.starting.take(), recorder, &mut notes)?;
+            let plan = target.may_stay().then(|| job.plan()).transpose().map_err(of_scan)?;
+            job.process += target.decide(plan.as_ref(), session.starting.take(), recorder, &mut notes)?;
             job.device = target.device.clone();
         }
         let mut limits = target.limits()?;

@@ -240,10 +240,11 @@ impl<'a> Chosen<'a> {
         let Understood { mut session, mut source, mut shape, mut process } = self.0;
         let mut notes = Vec::new();
         if session.target.undecided.is_some() {
-            let plan = session.job(&source, &shape, process).plan();
-            let plan = plan.map_err(|error| session.of_scan(error))?;
             let starting = session.starting.take();
-            process += session.target.decide(&plan, starting, &mut session.told.recorder, &mut notes)?;
+            let plan = session.target.may_stay().then(|| session.job(&source, &shape, process).plan());
+            let plan = plan.transpose().map_err(|error| session.of_scan(error))?;
+            process +=
+                session.target.decide(plan.as_ref(), starting, &mut session.told.recorder, &mut notes)?;
         }
         process += session.target.open_beside(&mut session.told.recorder, &mut notes)?;
         session.share_work(&source, &shape, &mut notes);

@@ -219,7 +219,7 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
     };
     let counts = region.counts();
     let of_blocks = region.counts_by(path.len(), |cell| place(cell, BLOCK.ilog2(), &blocks));
-    let add = |mut lengths: Vec<u64>, sample: usize| {
+    let add = |mut part: Part, sample: usize| {
         // Lines half a cell from the centre fill neighbouring cells, all of them to one side.
         let cell = point(trajectory, sample).map(|k| floor(k + 0.5 + ROUNDING));
         let cell = &cell[..shape.len()];
@@ -228,21 +228,27 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
             let length = (length * FIXED) as u64;
             let (block, index) = (place(cell, BLOCK.ilog2(), &blocks), place(cell, 0, &shape));
             let bit = 1 << (index % 64);
-            if seen[index / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            let seen = &seen[index / 64];
+            if seen.load(Ordering::Relaxed) & bit == 0 && seen.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
                 touched[block].fetch_add(1, Ordering::Relaxed);
             }
-            path[block].fetch_add(length, Ordering::Relaxed);
-            lengths[shell(cell.iter().map(|&coordinate| coordinate as f64))] += length;
+            part.enter(block, &path);
+            part.within += length;
+            part.lengths[shell(cell.iter().map(|&coordinate| coordinate as f64))] += length;
         }
-        lengths
+        part
     };
-    let none = || vec![0; counts.len()];
+    let none = || Part { lengths: vec![0; counts.len()], block: 0, within: 0 };
+    let whole = |mut part: Part| {
+        part.enter(usize::MAX, &path);
+        part.lengths
+    };
     let sum = |mut one: Vec<u64>, other: Vec<u64>| {
         one.iter_mut().zip(other).for_each(|(one, other)| *one += other);
         one
     };
     let samples = (0..trajectory.samples()).into_par_iter().with_min_len(1 << 14);
-    let lengths = samples.fold(none, add).reduce(none, sum);
+    let lengths = samples.fold(none, add).map(whole).reduce(|| vec![0; counts.len()], sum);
     let lengths: Vec<f64> = lengths.into_iter().map(|length| length as f64 / FIXED).collect();
     let (mut whole, mut measured) = (0.0, 0.0);
     for (cells, (touched, path)) in of_blocks.into_iter().zip(touched.into_iter().zip(path)) {
@@ -257,6 +263,27 @@ fn density(trajectory: &Trajectory, region: &Region) -> Result<Density> {
     let radius = (0..counts.len()).take_while(dense).count();
     let undersampling = if measured > 0.0 { whole / measured } else { 1.0 };
     Ok(Density { undersampling, width: 2 * radius, counts })
+}
+
+/// What a thread has seen: lengths of the path by shell, and the length in the block that the path is in. All
+/// spokes meet in few blocks, whose sums threads would otherwise fight for with every sample.
+struct Part {
+    lengths: Vec<u64>,
+    block: usize,
+    within: u64,
+}
+
+impl Part {
+    /// Goes to a block; the length in the block before goes to the path through it.
+    fn enter(&mut self, block: usize, path: &[AtomicU64]) {
+        if block == self.block {
+            return;
+        }
+        let within = std::mem::take(&mut self.within);
+        if let Some(path) = path.get(std::mem::replace(&mut self.block, block)) {
+            path.fetch_add(within, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The largest whole number that is not larger; without the call that `f64::floor` is on the oldest
