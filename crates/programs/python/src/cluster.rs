@@ -20,12 +20,16 @@ struct Claim(Mutex<Option<atomic::Claim>>);
 #[pymethods]
 impl Claim {
     /// Gives the claim up.
+    ///
+    /// `() -> None`
     fn release(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
 /// Claims all of these outputs. Returns None where another process or thread has one of them.
+///
+/// `(outputs: Sequence[str | PathLike[str]]) -> Claim | None`
 #[pyfunction]
 fn claim(outputs: Vec<PathBuf>) -> PyResult<Option<Claim>> {
     let claim = atomic::Claim::on(&outputs).map_err(|error| of_file(Call::Any, &error))?;
@@ -36,12 +40,16 @@ fn claim(outputs: Vec<PathBuf>) -> PyResult<Option<Claim>> {
 type Entries = Vec<(String, u64, String)>;
 
 /// The files that are read for an input.
+///
+/// `(path: str | PathLike[str]) -> list[tuple[str, int, str]]`
 #[pyfunction]
 fn read_files(py: Python<'_>, path: PathBuf) -> PyResult<Entries> {
     entries(py, rayspin::io::sources(&path))
 }
 
 /// The files that an image of this many stacks of slices is written to.
+///
+/// `(path: str | PathLike[str], stacks: int) -> list[tuple[str, int, str]]`
 #[pyfunction]
 fn written_files(py: Python<'_>, path: PathBuf, stacks: usize) -> PyResult<Entries> {
     let names = rayspin::io::stack_paths(&path, stacks).map_err(|error| of_file(Call::Any, &error))?;
@@ -55,6 +63,8 @@ fn entries(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Entries> {
 }
 
 /// The number of GPUs that this process sees.
+///
+/// `() -> int`
 #[pyfunction]
 fn gpus() -> usize {
     cuda::count().unwrap_or(0)

@@ -40,18 +40,25 @@ use crate::words::Call;
 /// >>> image.save("ones.nii.gz")  # doctest: +SKIP
 /// >>> image
 /// Image([2, 4, 4], real, 1.5 x 1.5 x 3 mm)
+///
+/// `(data: Array, *, spacing_mm: float | Sequence[float] | None, position_mm: Sequence[float] | None,
+/// directions: Sequence[Sequence[float]] | None, hounsfield: bool) -> Image`
 #[pyclass(frozen, module = "rayspin")]
 pub(crate) struct Image {
     /// The numbers, float32 or complex64 `[z, y, x]`, or `[repetition, z, y, x]` of several.
+    /// `-> NDArray[Any]`
     #[pyo3(get)]
     data: Py<PyAny>,
     /// Whether the numbers are Hounsfield units.
+    /// `-> bool`
     #[pyo3(get)]
     hounsfield: bool,
     /// The time between repetitions in s, where it is known.
+    /// `-> float | None`
     #[pyo3(get)]
     repetition_time_s: Option<f64>,
     /// What the reader assumed or repaired.
+    /// `-> list[str]`
     #[pyo3(get)]
     notes: Vec<String>,
     /// What made it, where its file states that.
@@ -136,6 +143,7 @@ impl Image {
 
     /// Voxel size along x, y and z in mm. Raises ValueError where slices are several stacks, as the other
     /// places do.
+    /// `-> list[float]`
     #[getter]
     fn spacing_mm(&self) -> PyResult<[f64; 3]> {
         Ok(geometry_of(&self.stacks)?.spacing_mm)
@@ -143,18 +151,21 @@ impl Image {
 
     /// The centre of the centre voxel (index n // 2 along each axis) in the patient's coordinates (LPS) in
     /// mm.
+    /// `-> list[float]`
     #[getter]
     fn position_mm(&self) -> PyResult<[f64; 3]> {
         Ok(geometry_of(&self.stacks)?.position_mm)
     }
 
     /// Unit vectors along x, y and z in the patient's coordinates (LPS).
+    /// `-> list[list[float]]`
     #[getter]
     fn directions(&self) -> PyResult<[[f64; 3]; 3]> {
         Ok(directions(geometry_of(&self.stacks)?))
     }
 
     /// The stacks of slices along z, in order, as `Reconstruction.stacks`.
+    /// `-> list[dict[str, Any]]`
     #[getter]
     fn stacks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         stacks_of(py, &self.stacks)
@@ -169,6 +180,8 @@ impl Image {
     /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds
     /// images, for the file that the image was read from and for a file that is no template, OSError
     /// (FileNotFoundError, PermissionError) for a file that cannot be written.
+    ///
+    /// `(path: str | PathLike[str], *, dicom_template: str | PathLike[str] | None) -> list[str]`
     #[pyo3(signature = (path, *, dicom_template=None))]
     fn save(&self, py: Python<'_>, path: PathBuf, dicom_template: Option<PathBuf>) -> PyResult<Vec<String>> {
         let origin = Origin { modality: self.modality, ..Origin::default() };
@@ -251,6 +264,8 @@ impl Remade for Image {
 ///
 /// Returns an `Image`. Raises FileNotFoundError, PermissionError or another OSError where the system refuses
 /// the file, ValueError for a file that holds no image or is damaged.
+///
+/// `(path: str | PathLike[str]) -> Image`
 #[pyfunction]
 pub(crate) fn read_image(py: Python<'_>, path: PathBuf) -> PyResult<Image> {
     let read = py.detached(|| rayspin::io::read_any_image(&path))?;
@@ -263,6 +278,8 @@ pub(crate) fn read_image(py: Python<'_>, path: PathBuf) -> PyResult<Image> {
 
 /// The filters of images and their parameters, which are keywords of `filter`. Returns a dictionary as
 /// `rayspin.methods` does.
+///
+/// `() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]`
 #[pyfunction]
 pub(crate) fn filters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let filters = PyDict::new(py);
@@ -291,6 +308,9 @@ pub(crate) fn filters(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// >>> smooth = rayspin.filter(spot, "gaussian", sigma=1.0, device="cpu")
 /// >>> smooth.shape, bool(abs(smooth.sum() - 1) < 1e-3)
 /// ((9, 9), True)
+///
+/// `(image: Image, name: str, *, device: str, progress: Heard, **parameters: Any) -> Image`
+/// `(image: Array, name: str, *, device: str, progress: Heard, **parameters: Any) -> NDArray[np.float32]`
 #[pyfunction]
 #[pyo3(signature = (image, name, *, device="auto", progress=None, **parameters))]
 pub(crate) fn filter<'py>(

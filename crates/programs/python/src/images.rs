@@ -31,6 +31,9 @@ enum Item {
 }
 
 /// The images of a scan as they are made: what `rayspin.images` returns.
+///
+/// `__iter__() -> Images`
+/// `__next__() -> NDArray[np.complex64]`
 #[pyclass(frozen, module = "rayspin")]
 pub(crate) struct Images {
     items: Mutex<Option<Receiver<Item>>>,
@@ -72,12 +75,14 @@ impl Images {
     }
 
     /// The method's name; None before the first image.
+    /// `-> str | None`
     #[getter]
     fn method(&self) -> Option<&'static str> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// What was assumed before the first image, one sentence each.
+    /// `-> list[str]`
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
@@ -92,6 +97,8 @@ impl Images {
     }
 
     /// Ends the run before its last image. Returns None; what was made stays. Raises nothing.
+    ///
+    /// `() -> None`
     fn close(&self) {
         self.stop.store(true, Ordering::Relaxed);
         *self.items.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -137,6 +144,8 @@ fn give(items: &SyncSender<Item>, stop: &AtomicBool, mut item: Item) -> Result<(
 /// (1, 24, 24)
 /// (1, 24, 24)
 /// (1, 24, 24)
+///
+/// `(scan: Scan | str | PathLike[str], method: str | None, *, device: str, **options: Any) -> Images`
 #[pyfunction]
 #[pyo3(name = "stream_recon", signature = (scan, method=None, *, device="auto", **options))]
 pub(crate) fn images(

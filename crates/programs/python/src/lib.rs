@@ -42,6 +42,8 @@ use crate::signals::Detached;
 
 /// Runs the command `rayspin` with these arguments, the program's name first. Returns its exit code: 0, 1 for
 /// a failure, 2 for wrong input.
+///
+/// `(arguments: Sequence[str]) -> int`
 #[pyfunction]
 fn command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
     py.detached(|| {

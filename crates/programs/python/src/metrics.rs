@@ -21,6 +21,7 @@ pub(crate) struct Quality {
     rule: String,
     /// What would compare the images better, where they differ in scale, phase or shading more than in
     /// anything else.
+    /// `-> str | None`
     #[pyo3(get)]
     hint: Option<String>,
 }
@@ -28,66 +29,77 @@ pub(crate) struct Quality {
 #[pymethods]
 impl Quality {
     /// Normalised root-mean-square error, sqrt(sum |I - I0|^2 / sum |I0|^2).
+    /// `-> float`
     #[getter]
     fn nrmse(&self) -> f64 {
         self.quality.nrmse
     }
 
     /// 100 times the NRMSE.
+    /// `-> float`
     #[getter]
     fn error_percent(&self) -> f64 {
         self.quality.error_percent
     }
 
     /// Mean square error, sum |I - I0|^2 / N.
+    /// `-> float`
     #[getter]
     fn mse(&self) -> f64 {
         self.quality.mse
     }
 
     /// Peak signal-to-noise ratio in dB, 20 log10(max |I0| / sqrt(MSE)).
+    /// `-> float`
     #[getter]
     fn psnr_db(&self) -> f64 {
         self.quality.psnr_db
     }
 
     /// Signal-to-noise ratio in dB, 20 log10(sqrt(sum |I0|^2 / N) / sqrt(MSE)).
+    /// `-> float`
     #[getter]
     fn snr_db(&self) -> f64 {
         self.quality.snr_db
     }
 
     /// Mean structural similarity; none of complex values, and where no window's centre lies inside the mask.
+    /// `-> float | None`
     #[getter]
     fn ssim(&self) -> Option<f64> {
         self.quality.ssim
     }
 
     /// The largest |I - I0|.
+    /// `-> float`
     #[getter]
     fn max_error(&self) -> f64 {
         self.quality.max_error
     }
 
     /// max |I0|.
+    /// `-> float`
     #[getter]
     fn reference_max(&self) -> f64 {
         self.quality.reference_max
     }
 
     /// Voxels that were compared.
+    /// `-> int`
     #[getter]
     fn voxels(&self) -> usize {
         self.quality.voxels
     }
 
     /// What was compared: real values, complex values or magnitudes.
+    /// `-> str`
     #[getter]
     fn compared(&self) -> &'static str {
         self.quality.compared.name()
     }
 
     /// The factor that the image was multiplied by, 1 without a fit.
+    /// `-> complex`
     #[getter]
     fn scale<'py>(&self, py: Python<'py>) -> Bound<'py, PyComplex> {
         let [re, im] = self.quality.scale;
@@ -95,6 +107,7 @@ impl Quality {
     }
 
     /// What was compared, and whether a scale was fitted, in words.
+    /// `-> str`
     #[getter]
     fn rule(&self) -> &str {
         &self.rule
@@ -257,6 +270,8 @@ impl Pair for Compare {
 /// nearest to the truth. `mask` says which voxels count, in the shape of the images or of their last axes.
 ///
 /// Returns a `Quality`. Raises as `nrmse`.
+///
+/// `(image: Any, truth: Any, *, magnitude: bool, fit: bool, mask: Any) -> Quality`
 #[pyfunction]
 #[pyo3(signature = (image, truth, *, magnitude=false, fit=false, mask=None))]
 pub(crate) fn compare(
@@ -307,6 +322,8 @@ impl Pair for Psnr {
 ///
 /// Returns a float. Raises ValueError for images of different shapes or a truth of 0, TypeError for what is
 /// no array of numbers.
+///
+/// `(image: Any, truth: Any) -> float`
 #[pyfunction]
 pub(crate) fn nrmse(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
     with_images(py, image, truth, Nrmse)
@@ -316,6 +333,8 @@ pub(crate) fn nrmse(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, 
 /// Complex values enter as magnitudes.
 ///
 /// Returns a float, 1 for equal images. Raises as `nrmse`.
+///
+/// `(image: Any, truth: Any) -> float`
 #[pyfunction]
 pub(crate) fn ssim(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
     with_images(py, image, truth, Ssim)
@@ -324,6 +343,8 @@ pub(crate) fn ssim(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, P
 /// Peak signal-to-noise ratio 20 log10(max |I0| / sqrt(MSE)) of the numbers that `compare` takes.
 ///
 /// Returns a float in dB. Raises as `nrmse`.
+///
+/// `(image: Any, truth: Any) -> float`
 #[pyfunction]
 pub(crate) fn psnr(py: Python<'_>, image: &Bound<'_, PyAny>, truth: &Bound<'_, PyAny>) -> PyResult<f64> {
     with_images(py, image, truth, Psnr)

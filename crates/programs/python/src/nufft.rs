@@ -84,6 +84,9 @@ enum Direction {
 /// >>> grid = plan.execute(np.ones(2, np.complex128))  # 1 + exp(i k pi / 2), k = -2, -1, 0, 1
 /// >>> bool(np.allclose(grid, [0, 1 - 1j, 2, 1 + 1j], atol=1e-5))
 /// True
+///
+/// `(nufft_type: int, n_modes_or_dim: int | Sequence[int], n_trans: int | None, eps: float, isign: int |
+/// None, dtype: Any, *, device: str) -> Plan`
 #[pyclass(frozen, module = "rayspin.nufft")]
 pub(crate) struct Plan {
     kind: u8,
@@ -178,6 +181,8 @@ impl Plan {
     /// Raises ValueError for components that are missing, too many, of different lengths, of another number
     /// of axes or not finite; the plan then keeps its points. Raises TypeError for complex numbers and what
     /// is no array.
+    ///
+    /// `(x: Any, y: Any, z: Any, s: Any, t: Any, u: Any) -> None`
     #[pyo3(signature = (x, y=None, z=None, s=None, t=None, u=None))]
     #[expect(clippy::too_many_arguments, reason = "the names are finufft's")]
     fn setpts(
@@ -236,6 +241,9 @@ impl Plan {
     /// Raises RuntimeError before `setpts`, ValueError for another shape, order or number of transforms,
     /// TypeError for another dtype, an array of another GPU, what is no array, and a tensor of torch that
     /// requires a gradient (`rayspin.torch` has these).
+    ///
+    /// `(data: NDArray[Number], out: NDArray[Number] | None) -> NDArray[Number]`
+    /// `(data: Array, out: Array | None) -> Any`
     #[pyo3(signature = (data, out=None))]
     fn execute<'py>(
         &self,
@@ -252,6 +260,9 @@ impl Plan {
     /// data: of the shape that `execute` returns. out: as `execute` takes it, of the shape of its `data`.
     ///
     /// Returns an array of the shape that `execute` takes. Raises as `execute`.
+    ///
+    /// `(data: NDArray[Number], out: NDArray[Number] | None) -> NDArray[Number]`
+    /// `(data: Array, out: Array | None) -> Any`
     #[pyo3(signature = (data, out=None))]
     fn execute_adjoint<'py>(
         &self,
@@ -263,42 +274,49 @@ impl Plan {
     }
 
     /// The type: 1, 2 or 3.
+    /// `-> int`
     #[getter]
     fn nufft_type(&self) -> u8 {
         self.kind
     }
 
     /// The grid's lengths; empty for type 3.
+    /// `-> list[int]`
     #[getter]
     fn n_modes(&self) -> Vec<usize> {
         self.modes.clone()
     }
 
     /// The transforms of a call; none where any number is taken.
+    /// `-> int | None`
     #[getter]
     fn n_trans(&self) -> Option<usize> {
         self.transforms
     }
 
     /// The tolerance.
+    /// `-> float`
     #[getter]
     fn eps(&self) -> f64 {
         self.eps
     }
 
     /// The sign of the exponent.
+    /// `-> int`
     #[getter]
     fn isign(&self) -> i32 {
         self.sign as i32
     }
 
     /// The name of the element type of data: complex64 or complex128.
+    /// `-> str`
     #[getter]
     fn dtype(&self) -> &'static str {
         if self.double { Dtype::C128.name() } else { Dtype::C64.name() }
     }
 
     /// Where the plan computes: cpu, cuda:0 and so on.
+    /// `-> str`
     #[getter]
     fn device(&self) -> String {
         self.processor.place.to_string()
@@ -309,6 +327,7 @@ impl Plan {
     }
 
     /// A plan with the same points. `setpts` of one leaves the points of the other.
+    /// `() -> Plan`
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
         let planned = self.planned(py)?;
         let (modes, processor, planned) = (self.modes.clone(), self.processor.clone(), RwLock::new(planned));
@@ -317,6 +336,7 @@ impl Plan {
     }
 
     /// As `__copy__`.
+    /// `(_memo: Any) -> Plan`
     fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
         self.__copy__(py)
     }

@@ -14,6 +14,8 @@ use crate::remade::{Parts, Remade as _, VERSION, set_own};
 /// Returns the object. Raises ValueError for a pickle of another version and for parts that do not fit each
 /// other. Raises TypeError for parts of another type and for another class. Making the object raises its own
 /// exceptions, such as RuntimeError where its GPU is not there.
+///
+/// `(kind: type, version: int, parts: dict[str, Any]) -> Any`
 #[pyfunction]
 pub(crate) fn remade<'py>(
     kind: &Bound<'py, PyType>,

@@ -138,6 +138,8 @@ fn host() -> rayspin::core::Result<Device> {
 /// >>> text = "import rayspin; rayspin.set_threads(1); print(rayspin.threads())"
 /// >>> subprocess.run([sys.executable, "-c", text], capture_output=True, text=True).stdout
 /// '1\n'
+///
+/// `(threads: int) -> None`
 #[pyfunction]
 pub(crate) fn set_threads(#[pyo3(from_py_with = whole)] threads: i64) -> PyResult<()> {
     let most = cpu::most_threads();
@@ -162,6 +164,8 @@ pub(crate) fn set_threads(#[pyo3(from_py_with = whole)] threads: i64) -> PyResul
 }
 
 /// The number of threads that compute on the CPU. Returns a whole number.
+///
+/// `() -> int`
 #[pyfunction]
 pub(crate) fn threads() -> usize {
     let process = std::process::id();

@@ -23,6 +23,9 @@ use crate::signals::Signals;
 /// `penalty(t, x)`.
 ///
 /// The functions of `rayspin.prox` make penalties, `rayspin.solve.fista` and `pdhg` take them.
+///
+/// `__call__(t: float, x: NDArray[Number]) -> NDArray[Number]`
+/// `__call__(t: float, x: Array) -> Any`
 #[pyclass(frozen, module = "rayspin.prox")]
 pub(crate) struct Penalty(Kind);
 
@@ -161,6 +164,8 @@ impl Penalty {
 /// g(x) = sum_i |x_i|, whose proximal map shrinks magnitudes by t: x max(1 - t/|x|, 0).
 ///
 /// Returns a `Penalty` for arrays of any shape, real or complex.
+///
+/// `() -> Penalty`
 #[pyfunction]
 pub(crate) fn l1() -> Penalty {
     Penalty(Kind::Magnitudes)
@@ -170,6 +175,8 @@ pub(crate) fn l1() -> Penalty {
 /// `[axis, ...]`.
 ///
 /// Returns a `Penalty` for arrays `[axis, ...]`, real or complex, such as what `linop.differences` makes.
+///
+/// `() -> Penalty`
 #[pyfunction]
 pub(crate) fn groups() -> Penalty {
     Penalty(Kind::Groups)
@@ -178,6 +185,8 @@ pub(crate) fn groups() -> Penalty {
 /// g(x) = 0 where no number is negative, else infinite. The proximal map sets negative numbers to 0.
 ///
 /// Returns a `Penalty` for real arrays of any shape.
+///
+/// `() -> Penalty`
 #[pyfunction]
 pub(crate) fn nonnegative() -> Penalty {
     Penalty(Kind::NonNegative)
@@ -188,6 +197,8 @@ pub(crate) fn nonnegative() -> Penalty {
 /// data: an array of the shape and dtype of x, which is kept and copied at each use.
 ///
 /// Returns a `Penalty`. Raises TypeError for what is no array or has another dtype.
+///
+/// `(data: Array) -> Penalty`
 #[pyfunction]
 pub(crate) fn l2(data: &Bound<'_, PyAny>) -> PyResult<Penalty> {
     Given::new("data", data)?;
@@ -203,6 +214,8 @@ pub(crate) fn l2(data: &Bound<'_, PyAny>) -> PyResult<Penalty> {
 ///
 /// Returns a `Penalty` for complex arrays of this shape. Raises ValueError for another family, shape or
 /// number of levels.
+///
+/// `(shape: Sequence[int], family: str, levels: int | None, seed: int | None) -> Penalty`
 #[pyfunction]
 #[pyo3(signature = (shape, family="db2", levels=None, seed=None))]
 pub(crate) fn wavelet_penalty(
@@ -226,6 +239,8 @@ pub(crate) fn wavelet_penalty(
 ///
 /// Returns a `Penalty` for arrays of this shape, real or complex. Raises ValueError for another shape or
 /// number of steps.
+///
+/// `(shape: Sequence[int], steps: int) -> Penalty`
 #[pyfunction]
 #[pyo3(signature = (shape, steps=10))]
 pub(crate) fn total_variation(

@@ -37,34 +37,43 @@ use crate::words::Call;
 #[pyclass(frozen, module = "rayspin")]
 pub(crate) struct Reconstruction {
     /// The image, complex64 `[z, y, x]`, or `[volume, z, y, x]` of several `volumes`.
+    /// `-> NDArray[np.complex64]`
     #[pyo3(get)]
     image: Py<PyAny>,
     /// Sensitivity maps `[coil, z, y, x]`, where the method used any and `keep_maps` is true.
+    /// `-> NDArray[np.complex64] | MaybeNone`
     #[pyo3(get)]
     maps: Option<Py<PyAny>>,
     /// The method's name.
+    /// `-> str`
     #[pyo3(get)]
     method: String,
     /// The method's parameters, as they were used.
+    /// `-> dict[str, Any]`
     #[pyo3(get)]
     parameters: Py<PyDict>,
     /// What was assumed, one sentence each.
+    /// `-> list[str]`
     #[pyo3(get)]
     notes: Vec<String>,
     /// Seconds of each stage, in their order.
+    /// `-> list[tuple[str, float]]`
     #[pyo3(get)]
     stages: Vec<(String, f64)>,
     /// The relative residuals of each image that was solved for by iterations.
+    /// `-> list[list[float]]`
     #[pyo3(get)]
     residuals: Vec<Vec<f64>>,
     /// The search of lambda_="auto", a dictionary; None without a search. Its "lambda_" is the weight that is
     /// used. The entry "inside" says whether other weights on both sides of it were tried; if not, it is the
     /// weight where the search began. The entry "tried" is a list of pairs, a weight and its error: -1 is the
     /// best prediction of the samples that were held out, and an image of zeros has 0.
+    /// `-> dict[str, Any] | MaybeNone`
     #[pyo3(get)]
     searched: Option<Py<PyDict>>,
     /// What `certify` measured: for each transform a dictionary with "transform", "outputs", "error",
     /// "largest", "tolerance" and "met".
+    /// `-> list[dict[str, Any]]`
     #[pyo3(get)]
     certificates: Vec<Py<PyDict>>,
     stacks: Vec<Stack>,
@@ -117,6 +126,7 @@ pub(crate) fn stacks_of<'py>(py: Python<'py>, stacks: &[Stack]) -> PyResult<Vec<
 impl Reconstruction {
     /// The run record, as the command writes it: program, version, device, parameters, stages, residuals,
     ///     notes.
+    /// `-> dict[str, Any]`
     #[getter]
     fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         record::read(py, &self.record)
@@ -124,18 +134,21 @@ impl Reconstruction {
 
     /// Voxel size along x, y and z in mm. Raises ValueError where slices are several `stacks`, as the other
     /// places do.
+    /// `-> list[float]`
     #[getter]
     fn spacing_mm(&self) -> PyResult<[f64; 3]> {
         Ok(geometry_of(&self.stacks)?.spacing_mm)
     }
 
     /// The centre of the centre voxel (index n/2 along each axis) in the patient's coordinates (LPS) in mm.
+    /// `-> list[float]`
     #[getter]
     fn position_mm(&self) -> PyResult<[f64; 3]> {
         Ok(geometry_of(&self.stacks)?.position_mm)
     }
 
     /// Unit vectors along x, y and z in the patient's coordinates (LPS).
+    /// `-> list[list[float]]`
     #[getter]
     fn directions(&self) -> PyResult<[[f64; 3]; 3]> {
         Ok(directions(geometry_of(&self.stacks)?))
@@ -144,6 +157,7 @@ impl Reconstruction {
     /// The stacks of slices along z, in order: for each a dictionary with "slices" (their number),
     /// "spacing_mm", "position_mm" and "directions". They are several where slices differ in direction, or do
     /// not lie behind each other at one distance.
+    /// `-> list[dict[str, Any]]`
     #[getter]
     fn stacks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         stacks_of(py, &self.stacks)
@@ -152,6 +166,7 @@ impl Reconstruction {
     /// The volumes along the first axis of `image`, in order: a dictionary each with the scan's counters
     /// "set", "cardiac_phase", "repetition" and "contrast". With `window` the repetitions count the windows.
     /// The list is empty for coefficients of a basis and for coil images.
+    /// `-> list[dict[str, int]]`
     #[getter]
     fn volumes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         volumes_of(py, &self.labels)
@@ -170,6 +185,9 @@ impl Reconstruction {
     /// Raises ValueError for a name of no format that holds images, for a file from which the scan was read
     /// and for a file that is no template, OSError (FileNotFoundError, PermissionError) for a file that
     /// cannot be written.
+    ///
+    /// `(path: str | PathLike[str], *, bids: bool, phase: bool, dicom_template: str | PathLike[str] | None)
+    /// -> list[str]`
     #[pyo3(signature = (path, *, bids=false, phase=false, dicom_template=None))]
     fn save(
         &self,
@@ -231,6 +249,8 @@ impl Reconstruction {
     }
 
     /// The picture and the notes, for notebooks.
+    ///
+    /// `() -> str`
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rayspin._html")?.call_method1("html", (slf,))
     }
@@ -323,6 +343,8 @@ pub(crate) fn directions(geometry: &Geometry) -> [[f64; 3]; 3] {
 /// Returns a dictionary by the methods' names. A value is what the method does, and a dictionary by the names
 /// of its parameters, whose values have "kind" (number, count, choice or image), "default" (None: the method
 /// finds its own), "range" and "help".
+///
+/// `() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]`
 #[pyfunction]
 pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let methods = PyDict::new(py);
@@ -363,6 +385,9 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// >>> found = rayspin.recon(scan, "cg-sense", iterations=5, device="cpu")
 /// >>> found.image.shape, found.image.dtype, found.maps.shape
 /// ((1, 32, 32), dtype('complex64'), (2, 1, 32, 32))
+///
+/// `(scan: Scan | str | PathLike[str], method: str | None, *, device: str, keep_maps: bool, progress: Heard,
+/// **options: Any) -> Reconstruction`
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(signature = (scan, method=None, *, device="auto", keep_maps=true, progress=None, **options))]
@@ -441,6 +466,8 @@ pub(crate) fn recon(
 /// >>> plan = rayspin.plan(scan, "cg-sense", device="cpu")
 /// >>> plan["method"], plan["cut"], plan["memory"] > 0
 /// ('cg-sense', '1 image', True)
+///
+/// `(scan: Scan | str | PathLike[str], method: str | None, *, device: str, **options: Any) -> dict[str, Any]`
 #[pyfunction]
 #[pyo3(name = "plan_recon", signature = (scan, method=None, *, device="auto", **options))]
 pub(crate) fn plan<'py>(
@@ -498,6 +525,8 @@ impl Wanted {
 }
 
 /// The keywords of `recon` and `ct.recon` that its table of options has.
+///
+/// `(kind: str) -> dict[str, dict[str, Any]]`
 #[pyfunction]
 pub(crate) fn recon_options<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyDict>> {
     match kind {

@@ -18,6 +18,9 @@ use crate::progress::Listener;
 
 /// Draws a volume `[z, y, x]` with voxels of `spacing_mm` (x, y, z) in the `mode` xray, mip, volume or
 /// surface of `rayspin render`.
+///
+/// `(mode: str, volume: Any, spacing_mm: float | Sequence[float], *, device: str, transfer: ArrayLike | None,
+/// progress: Heard, **options: Any) -> Any`
 #[pyfunction]
 #[pyo3(signature = (mode, volume, spacing_mm, *, device="auto", transfer=None, progress=None, **options))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -77,6 +80,8 @@ fn knots_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<Knot>> {
 }
 
 /// The options of pictures. Returns a dictionary as `simulate.options` does.
+///
+/// `() -> dict[str, dict[str, Any]]`
 #[pyfunction]
 pub(crate) fn render_options(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let options = listed(py, Task::Render)?;

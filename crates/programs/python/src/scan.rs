@@ -78,6 +78,9 @@ impl Scan {
     /// >>> grid = np.fft.fftshift(np.fft.fft2(np.ones((2, 8, 8))), axes=(1, 2))
     /// >>> rayspin.Scan.from_arrays(grid)
     /// Scan(one image of 2 coils, [8, 8])
+    ///
+    /// `(kspace: Array, trajectory: Array | None, *, shape: Sequence[int] | None, fov_mm: Sequence[float] |
+    /// None, units: str | None, times: Array | None) -> Scan`
     #[staticmethod]
     #[pyo3(signature = (kspace, trajectory=None, *, shape=None, fov_mm=None, units=None, times=None))]
     fn from_arrays(
@@ -126,6 +129,8 @@ impl Scan {
     /// Returns copies. On a grid they are complex64 k-space `[coil, y, x]` or `[coil, z, y, x]`, and None.
     /// Along a trajectory they are complex64 samples `[coil, sample]` and float64 points `[sample, dim]`, x,
     /// y and z in cycles per field of view. Raises ValueError for an image that the scan has not.
+    ///
+    /// `(image: int) -> tuple[NDArray[np.complex64], NDArray[np.float64] | None]`
     #[pyo3(signature = (image=0))]
     fn arrays<'py>(
         &self,
@@ -145,6 +150,7 @@ impl Scan {
     }
 
     /// The number of images: slices, repetitions, contrasts and so on.
+    /// `-> int`
     #[getter]
     fn images(&self, py: Python<'_>) -> PyResult<usize> {
         match &*self.held {
@@ -154,12 +160,14 @@ impl Scan {
     }
 
     /// The matrix of the first image, `(z, y, x)` or `(y, x)`.
+    /// `-> tuple[int, ...]`
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.extent(py)?.0)
     }
 
     /// The number of receive coils.
+    /// `-> int`
     #[getter]
     fn coils(&self) -> usize {
         let is_image = |readout: &&Acquisition| readout.flags.is_image();
@@ -170,6 +178,7 @@ impl Scan {
     }
 
     /// The field of view of the first image along x, y and z in mm; of a plane z is its thickness.
+    /// `-> list[float]`
     #[getter]
     fn fov_mm(&self, py: Python<'_>) -> PyResult<[f64; 3]> {
         let (matrix, geometry) = self.extent(py)?;
@@ -185,6 +194,8 @@ impl Scan {
     /// `keep_identity=True` writes it. Returns notes on what is not written. Raises ValueError for a name of
     /// no format that holds scans and for a file from which the scan was read, OSError (FileNotFoundError,
     /// PermissionError) for a file that cannot be written.
+    ///
+    /// `(path: str | PathLike[str], *, keep_identity: bool) -> list[str]`
     #[pyo3(signature = (path, *, keep_identity=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, keep_identity: bool) -> PyResult<Vec<String>> {
         let identity = if keep_identity { Identity::Keep } else { Identity::LeaveOut };
@@ -208,6 +219,7 @@ impl Scan {
     }
 
     /// What the reader assumed or repaired.
+    /// `-> list[str]`
     #[getter]
     fn notes(&self) -> Vec<String> {
         match &*self.held {
@@ -221,11 +233,13 @@ impl Scan {
     }
 
     /// The scan itself, which never changes.
+    /// `() -> Scan`
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     /// As `__copy__`.
+    /// `(_memo: Any) -> Scan`
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
     }
@@ -376,6 +390,9 @@ fn units_of(units: Option<&str>) -> PyResult<Option<TrajectoryUnits>> {
 /// Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where the system refuses
 /// the file, ValueError for a file of another format, one that is damaged, and for keywords that the file's
 /// header settles.
+///
+/// `(path: str | PathLike[str], *, trajectory: str | PathLike[str] | None, matrix: Sequence[int] | None,
+/// fov_mm: Sequence[float] | None, units: str | None, order: str | None, trajectory_weights: bool) -> Scan`
 #[pyfunction]
 #[pyo3(signature = (path, *, trajectory=None, matrix=None, fov_mm=None, units=None, order=None, trajectory_weights=false))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]

@@ -18,24 +18,31 @@ use crate::scan::{Held, Scan};
 #[pyclass(frozen, module = "rayspin.simulate")]
 pub(crate) struct MriSimulation {
     /// The scan.
+    /// `-> Scan`
     #[pyo3(get)]
     scan: Py<Scan>,
     /// The object's voxel means, complex64 `[z, y, x]`, or `[image, z, y, x]` of one that changes.
+    /// `-> NDArray[np.complex64]`
     #[pyo3(get)]
     truth: Py<PyAny>,
     /// The coil sensitivities at the voxel centres, complex64 `[coil, z, y, x]`.
+    /// `-> NDArray[np.complex64]`
     #[pyo3(get)]
     maps: Py<PyAny>,
     /// The field at the voxel centres in Hz, float32 `[z, y, x]`, where it is inhomogeneous.
+    /// `-> NDArray[np.float32] | None`
     #[pyo3(get)]
     field_hz: Option<Py<PyAny>>,
     /// Standard deviation of the real part of the noise of a sample.
+    /// `-> float`
     #[pyo3(get)]
     noise_std: f64,
     /// What was chosen, one sentence each.
+    /// `-> list[str]`
     #[pyo3(get)]
     notes: Vec<String>,
     /// Voxel size along (x, y, z) in mm.
+    /// `-> tuple[float, float, float]`
     #[pyo3(get)]
     spacing_mm: (f64, f64, f64),
 }
@@ -55,12 +62,15 @@ impl MriSimulation {
 #[pyclass(frozen, name = "CtSimulation", module = "rayspin.simulate")]
 pub(crate) struct SimulatedCt {
     /// The scan.
+    /// `-> ct.Scan`
     #[pyo3(get)]
     scan: Py<CtScan>,
     /// The attenuation at 60 keV, voxel means in 1/mm, float32 `[z, y, x]`.
+    /// `-> NDArray[np.float32]`
     #[pyo3(get)]
     truth: Py<PyAny>,
     /// The voxels of the truth.
+    /// `-> ct.Grid`
     #[pyo3(get)]
     grid: Py<Grid>,
 }
@@ -127,6 +137,8 @@ impl Remade for SimulatedCt {
 /// Returns an `MriSimulation`: the scan, its truth, maps and field. Raises TypeError for an option that there
 /// is not or a value of another type, ValueError for a value out of range or an option that does nothing
 /// beside the others.
+///
+/// `(*, progress: Heard, **options: Any) -> MriSimulation`
 #[pyfunction]
 #[pyo3(signature = (*, progress=None, **options))]
 pub(crate) fn simulate_mri(
@@ -161,6 +173,8 @@ pub(crate) fn simulate_mri(
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 ///
 /// Returns a `CtSimulation`: the scan, its truth and its voxels. Raises as `simulate.mri`.
+///
+/// `(*, progress: Heard, **options: Any) -> CtSimulation`
 #[pyfunction]
 #[pyo3(signature = (*, progress=None, **options))]
 pub(crate) fn simulate_ct(
@@ -187,6 +201,8 @@ pub(crate) fn simulate_ct(
 /// Returns a dictionary by the options' names. A value has "default" (text; None where it follows from the
 /// others), "names" (the names to choose from), "unit" ("radian" for angles, else None; "help" states other
 /// units), and "help". Raises ValueError for another kind.
+///
+/// `(kind: Literal["mri", "ct"]) -> dict[str, dict[str, Any]]`
 #[pyfunction]
 pub(crate) fn simulate_options<'py>(py: Python<'py>, kind: &str) -> PyResult<Bound<'py, PyDict>> {
     match kind {

@@ -28,10 +28,12 @@ use crate::signals::Signals;
 #[pyclass(frozen, module = "rayspin.solve")]
 pub(crate) struct Solution {
     /// The solution, an array of the operator's input shape and dtype, of the data's library.
+    /// `-> Array`
     #[pyo3(get)]
     x: Py<PyAny>,
     /// After each iteration, and for `cg` and `least_squares` also before the first, |b - Ax| / |b| of the
     /// linear system; for `fista` and `pdhg` the relative size of the last step.
+    /// `-> list[float]`
     #[pyo3(get)]
     residuals: Vec<f64>,
     /// The stated objective after each iteration. Where it is small beside |y|^2 / 2, it holds mostly
@@ -41,12 +43,15 @@ pub(crate) struct Solution {
     /// `normal` for A^H A. `pdhg`: the function at x, where `nonnegative` counts 0. A function of yours
     /// counts at its result, which tends to K_i x. A function of yours that returns no value counts as 0.
     /// With `average`, it is the objective of the last iterate, not of the mean.
+    /// `-> list[float]`
     #[pyo3(get)]
     objective: Vec<f64>,
     /// Whether the tolerance was met.
+    /// `-> bool`
     #[pyo3(get)]
     converged: bool,
     /// The largest eigenvalue of A^H A, if the solver needs it.
+    /// `-> float | None`
     #[pyo3(get)]
     largest_eigenvalue: Option<f64>,
 }
@@ -176,6 +181,9 @@ impl Call<'_, '_> {
 /// array([1.  , 0.5 , 0.25])
 ///
 /// M. R. Hestenes, E. Stiefel, J Res Natl Bur Stand 49:409, 1952.
+///
+/// `(a: LinearOperator, b: Array, *, start: Array | None, iterations: int, tolerance: float, progress: Heard,
+/// callback: Callback) -> Solution`
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(signature = (a, b, *, start=None, iterations=30, tolerance=1e-4, progress=None, callback=None))]
@@ -229,6 +237,10 @@ pub(crate) fn cg(
 /// >>> found = solve.least_squares(A, np.array([3.0, 4.0]), weight=0.25, largest_eigenvalue=4.0)
 /// >>> found.x.round(6)  # a y / (a^2 + 0.25 * 4)
 /// array([1.5, 1.6])
+///
+/// `(a: LinearOperator, y: Array, *, weight: float, regularisers: Sequence[LinearOperator], normal:
+/// LinearOperator | None, start: Array | None, iterations: int, tolerance: float, largest_eigenvalue: float |
+/// None, progress: Heard, callback: Callback) -> Solution`
 #[pyfunction]
 #[pyo3(signature = (a, y, *, weight=0.0, regularisers=vec![], normal=None, start=None, iterations=30, tolerance=1e-4, largest_eigenvalue=None, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -322,6 +334,10 @@ fn squared<S: Number>(
 ///
 /// A. Beck, M. Teboulle, SIAM J Imaging Sci 2:183, 2009; B. O'Donoghue, E. Candes, Found Comput Math 15:715,
 /// 2015.
+///
+/// `(a: LinearOperator, y: Array, penalty: Penalty | Map, weight: float, *, relative: bool, normal:
+/// LinearOperator | None, start: Array | None, iterations: int, tolerance: float, average: int,
+/// largest_eigenvalue: float | None, progress: Heard, callback: Callback) -> Solution`
 #[pyfunction]
 #[pyo3(signature = (a, y, penalty, weight, *, relative=false, normal=None, start=None, iterations=100, tolerance=1e-4, average=1, largest_eigenvalue=None, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -404,6 +420,10 @@ pub(crate) fn fista(
 /// array([0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9])
 ///
 /// A. Chambolle, T. Pock, J Math Imaging Vis 40:120, 2011, algorithm 1.
+///
+/// `(a: LinearOperator, y: Array, terms: Sequence[tuple[LinearOperator, Penalty | Map, float]], *, g: Penalty
+/// | Map | None, start: Array | None, iterations: int, tolerance: float, balance: float | None, progress:
+/// Heard, callback: Callback) -> Solution`
 #[pyfunction]
 #[pyo3(signature = (a, y, terms, *, g=None, start=None, iterations=300, tolerance=1e-4, balance=None, progress=None, callback=None))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -507,6 +527,8 @@ fn eigenvalue_of<S: Number>(k: &Op<S>, device: &Device) -> Result<f64> {
 /// >>> from rayspin import linop, solve
 /// >>> round(solve.largest_eigenvalue(linop.diagonal(np.array([1.0, 5.0, 2.0]), device="cpu")), 2)
 /// 5.0
+///
+/// `(a: LinearOperator, *, tolerance: float) -> float`
 #[pyfunction]
 #[pyo3(signature = (a, *, tolerance=1e-3))]
 pub(crate) fn largest_eigenvalue(a: &Bound<'_, LinearOperator>, tolerance: f64) -> PyResult<f64> {

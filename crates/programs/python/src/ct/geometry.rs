@@ -137,6 +137,9 @@ impl CtGeometry {
     ///
     /// Returns a `Geometry`. Raises ValueError for numbers out of range or not finite, TypeError for
     /// arguments of another type. Warns of angles that look like degrees.
+    ///
+    /// `(angles: ArrayLike, rows: int, columns: int, pitch_mm: float | Sequence[float] | None, *, axis: float
+    /// | None, offset_mm: Sequence[float] | None, tilt: float, height_mm: float) -> ct.Geometry`
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, axis=None, offset_mm=None, tilt=0.0, height_mm=0.0))]
@@ -159,6 +162,10 @@ impl CtGeometry {
     ///
     /// source_to_axis_mm, axis_to_detector_mm: distances in mm. curved: bends the detector around the source.
     /// The rest, and what it returns and raises, is as for `parallel`.
+    ///
+    /// `(angles: ArrayLike, rows: int, columns: int, pitch_mm: float | Sequence[float] | None, *,
+    /// source_to_axis_mm: float, axis_to_detector_mm: float, curved: bool, axis: float | None, offset_mm:
+    /// Sequence[float] | None, tilt: float, height_mm: float) -> ct.Geometry`
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, curved=false, axis=None,
@@ -186,6 +193,10 @@ impl CtGeometry {
     ///
     /// advance_mm: the height that the helix gains in a turn; the middle view has the height `height_mm`. The
     /// rest, and what it returns and raises, is as for `cone`.
+    ///
+    /// `(angles: ArrayLike, rows: int, columns: int, pitch_mm: float | Sequence[float] | None, *,
+    /// source_to_axis_mm: float, axis_to_detector_mm: float, advance_mm: float, curved: bool, axis: float |
+    /// None, offset_mm: Sequence[float] | None, tilt: float, height_mm: float) -> ct.Geometry`
     #[classmethod]
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
     #[pyo3(signature = (angles, rows, columns, pitch_mm=None, *, source_to_axis_mm, axis_to_detector_mm, advance_mm, curved=false,
@@ -218,6 +229,9 @@ impl CtGeometry {
     /// rows, columns: the detector's pixels. radius_mm: of a detector that is bent. Returns a `Geometry`,
     /// lengths in the vectors' unit, mm. Raises ValueError for another shape and for vectors that make no
     /// detector.
+    ///
+    /// `(vectors: ArrayLike, rows: int, columns: int, *, parallel: bool, radius_mm: float | None) ->
+    /// ct.Geometry`
     #[classmethod]
     #[pyo3(signature = (vectors, rows, columns, *, parallel=false, radius_mm=None))]
     fn from_vectors(
@@ -237,6 +251,9 @@ impl CtGeometry {
     ///
     /// Returns a `Geometry`. Raises FileNotFoundError or another OSError where the system refuses the file,
     /// ValueError for another file.
+    ///
+    /// `(path: str | PathLike[str], rows: int, columns: int, pitch_mm: float | Sequence[float] | None) ->
+    /// ct.Geometry`
     #[classmethod]
     #[pyo3(signature = (path, rows, columns, pitch_mm=None))]
     fn read_rtk(
@@ -257,6 +274,8 @@ impl CtGeometry {
     /// The rays of some of the views, numbers from 0, in this order.
     ///
     /// Returns a `Geometry`. Raises ValueError for a view that there is not.
+    ///
+    /// `(views: Sequence[int]) -> ct.Geometry`
     fn select(&self, views: Vec<i64>) -> PyResult<Self> {
         let views = views.into_iter().map(|view| self.view(view)).collect::<PyResult<Vec<_>>>()?;
         let rays = self.rays.select(views.iter().copied()).map_err(raised)?;
@@ -267,6 +286,9 @@ impl CtGeometry {
     /// `voxel_mm` and `centre_mm` (from the axis and the middle of the orbit) say.
     ///
     /// Returns a `Grid`. Raises ValueError for numbers out of range, TypeError for arguments of another type.
+    ///
+    /// `(matrix: Sequence[int] | None, voxel_mm: float | Sequence[float] | None, centre_mm: Sequence[float] |
+    /// None) -> ct.Grid`
     #[pyo3(signature = (matrix=None, voxel_mm=None, centre_mm=None))]
     fn grid(
         &self,
@@ -280,6 +302,8 @@ impl CtGeometry {
 
     /// Returns the centre of a pixel, (x, y, z) in mm. Rows and columns are counted from 0 and may lie
     /// between pixels. Raises ValueError for a view that there is not.
+    ///
+    /// `(view: int, row: float, column: float) -> tuple[float, float, float]`
     fn pixel_mm(
         &self,
         #[pyo3(from_py_with = whole)] view: i64,
@@ -291,6 +315,8 @@ impl CtGeometry {
 
     /// Returns the row and column at which the ray through a point (x, y, z) in mm meets the detector; None
     /// where it does not. Raises ValueError for a view that there is not.
+    ///
+    /// `(view: int, point_mm: Sequence[float]) -> tuple[float, float] | None`
     fn project(
         &self,
         #[pyo3(from_py_with = whole)] view: i64,
@@ -300,36 +326,42 @@ impl CtGeometry {
     }
 
     /// The shape of projections, (views, rows, columns).
+    /// `-> tuple[int, int, int]`
     #[getter]
     fn shape(&self) -> (usize, usize, usize) {
         self.rays.shape().into()
     }
 
     /// Distance between pixels along columns and rows (u, v) in mm.
+    /// `-> tuple[float, float]`
     #[getter]
     fn pitch_mm(&self) -> (f64, f64) {
         self.rays.detector().pitch_mm.into()
     }
 
     /// Radius of a curved detector in mm; none where it is flat.
+    /// `-> float | None`
     #[getter]
     fn radius_mm(&self) -> Option<f64> {
         self.rays.detector().radius_mm
     }
 
     /// Whether the rays of a view are parallel.
+    /// `-> bool`
     #[getter]
     fn is_parallel(&self) -> bool {
         self.rays.is_parallel()
     }
 
     /// The angle of each view, radian.
+    /// `-> NDArray[np.float64]`
     #[getter]
     fn angles<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         to_numpy(py, Array1::from(self.angles.clone()).into_dyn())
     }
 
     /// Source or direction, detector, u and v of each view, `[view, 12]`, as `from_vectors` takes them.
+    /// `-> NDArray[np.float64]`
     #[getter]
     fn vectors<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         let vectors: Array2<f64> = to_vectors(&self.rays);
@@ -346,11 +378,13 @@ impl CtGeometry {
     }
 
     /// The geometry itself, which never changes.
+    /// `() -> ct.Geometry`
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     /// As `__copy__`.
+    /// `(_memo: Any) -> ct.Geometry`
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
     }
@@ -434,6 +468,9 @@ pub(crate) fn grid_options(
 /// >>> from rayspin import ct
 /// >>> ct.Grid((1, 4, 5), (0.5, 0.5, 2.0), (0, 0, 10)).first_mm
 /// (-1.0, -0.75, 10.0)
+///
+/// `(shape: Sequence[int], spacing_mm: float | Sequence[float], centre_mm: Sequence[float] | None) ->
+/// ct.Grid`
 #[pyclass(frozen, module = "rayspin.ct")]
 pub(crate) struct Grid {
     pub(crate) grid: VolumeGrid,
@@ -455,24 +492,28 @@ impl Grid {
     }
 
     /// Number of voxels along (z, y, x), the shape of volumes.
+    /// `-> tuple[int, int, int]`
     #[getter]
     fn shape(&self) -> (usize, usize, usize) {
         self.grid.shape_zyx().into()
     }
 
     /// Voxel size along (x, y, z) in mm.
+    /// `-> tuple[float, float, float]`
     #[getter]
     fn spacing_mm(&self) -> (f64, f64, f64) {
         self.grid.spacing_mm().into()
     }
 
     /// The middle of the box, (x, y, z) in mm.
+    /// `-> tuple[float, float, float]`
     #[getter]
     fn centre_mm(&self) -> (f64, f64, f64) {
         self.grid.centre_mm().into()
     }
 
     /// The centre of voxel `[0, 0, 0]`, (x, y, z) in mm.
+    /// `-> tuple[float, float, float]`
     #[getter]
     fn first_mm(&self) -> (f64, f64, f64) {
         self.grid.first_mm().into()

@@ -36,6 +36,8 @@ use crate::signals::Detached;
 /// >>> back = project.adjoint(projections)
 /// >>> bool(np.isclose(np.vdot(projections, projections), np.vdot(water, back)))
 /// True
+///
+/// `(geometry: ct.Geometry, grid: ct.Grid, *, device: str, dtype: Any) -> ct.Projector`
 #[pyclass(frozen, name = "Projector", module = "rayspin.ct")]
 pub(crate) struct CtProjector {
     geometry: Py<CtGeometry>,
@@ -88,6 +90,9 @@ impl CtProjector {
     /// Returns `[view, row, column]` of the projector's dtype, an array of the library that `volume` is of.
     /// Raises ValueError for another shape or order, TypeError for another dtype or device, what is no array,
     /// and a tensor of torch that requires a gradient.
+    ///
+    /// `(volume: NDArray[Number], out: NDArray[Number] | None) -> NDArray[Number]`
+    /// `(volume: Array, out: Array | None) -> Any`
     #[pyo3(signature = (volume, out=None))]
     fn forward<'py>(
         &self,
@@ -103,6 +108,9 @@ impl CtProjector {
     ///     unless given.
     ///
     /// Returns `[z, y, x]` of the projector's dtype, in the projections' unit times mm. Raises as `forward`.
+    ///
+    /// `(projections: NDArray[Number], out: NDArray[Number] | None) -> NDArray[Number]`
+    /// `(projections: Array, out: Array | None) -> Any`
     #[pyo3(signature = (projections, out=None))]
     fn adjoint<'py>(
         &self,
@@ -113,30 +121,35 @@ impl CtProjector {
     }
 
     /// The projector as an operator of `rayspin.linop`.
+    /// `-> LinearOperator`
     #[getter]
     fn operator(&self, py: Python<'_>) -> Py<LinearOperator> {
         self.forward.clone_ref(py)
     }
 
     /// The rays.
+    /// `-> ct.Geometry`
     #[getter]
     fn geometry(&self, py: Python<'_>) -> Py<CtGeometry> {
         self.geometry.clone_ref(py)
     }
 
     /// The voxels.
+    /// `-> ct.Grid`
     #[getter]
     fn grid(&self, py: Python<'_>) -> Py<Grid> {
         self.grid.clone_ref(py)
     }
 
     /// The name of the element type: float32 or float64.
+    /// `-> str`
     #[getter]
     fn dtype(&self) -> &'static str {
         self.forward.get().number().name()
     }
 
     /// Where the projector computes: cpu, cuda:0 and so on.
+    /// `-> str`
     #[getter]
     fn device(&self) -> String {
         self.forward.get().processor.place.to_string()
@@ -147,11 +160,13 @@ impl CtProjector {
     }
 
     /// The projector itself, which never changes.
+    /// `() -> ct.Projector`
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     /// As `__copy__`.
+    /// `(_memo: Any) -> ct.Projector`
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
     }

@@ -31,34 +31,44 @@ use crate::words::Call;
 #[pyclass(frozen, name = "Reconstruction", module = "rayspin.ct")]
 pub(crate) struct CtReconstruction {
     /// The attenuation in 1/mm, float32 `[z, y, x]`; in Hounsfield units after the correction `hounsfield`.
+    /// `-> NDArray[np.float32]`
     #[pyo3(get)]
     volume: Py<PyAny>,
     /// The voxels.
+    /// `-> ct.Grid`
     #[pyo3(get)]
     grid: Py<Grid>,
     /// The rays that were used.
+    /// `-> ct.Geometry`
     #[pyo3(get)]
     geometry: Py<CtGeometry>,
     /// The column on which the axis falls, where it was given or found.
+    /// `-> float | None`
     #[pyo3(get)]
     axis: Option<f64>,
     /// The method's name.
+    /// `-> str`
     #[pyo3(get)]
     method: String,
     /// The method's parameters, as they were used.
+    /// `-> dict[str, Any]`
     #[pyo3(get)]
     parameters: Py<PyDict>,
     /// What was assumed, one sentence each.
+    /// `-> list[str]`
     #[pyo3(get)]
     notes: Vec<String>,
     /// Seconds of each stage, in their order.
+    /// `-> list[tuple[str, float]]`
     #[pyo3(get)]
     stages: Vec<(String, f64)>,
     /// The relative residuals of the iterations, from 1 on; empty for methods that do not iterate.
+    /// `-> list[float]`
     #[pyo3(get)]
     residuals: Vec<f64>,
     /// What `certify` measured: for each transform a dictionary with "transform", "outputs", "error",
     /// "largest", "tolerance" and "met".
+    /// `-> list[dict[str, Any]]`
     #[pyo3(get)]
     certificates: Vec<Py<PyDict>>,
     placed: Geometry,
@@ -74,6 +84,7 @@ pub(crate) struct CtReconstruction {
 impl CtReconstruction {
     /// The run record, as the command writes it: program, version, device, parameters, stages, residuals,
     ///     notes.
+    /// `-> dict[str, Any]`
     #[getter]
     fn record<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         record::read(py, &self.record)
@@ -87,6 +98,8 @@ impl CtReconstruction {
     /// Returns notes on what the format cannot hold. Raises ValueError for a name of no format that holds
     /// images, for a file from which the scan was read and for a file that is no template, OSError
     /// (FileNotFoundError, PermissionError) for a file that cannot be written.
+    ///
+    /// `(path: str | PathLike[str], *, dicom_template: str | PathLike[str] | None) -> list[str]`
     #[pyo3(signature = (path, *, dicom_template=None))]
     fn save(&self, py: Python<'_>, path: PathBuf, dicom_template: Option<PathBuf>) -> PyResult<Vec<String>> {
         let origin = with_template(Call::Ct, &path, Origin::measured(Modality::Ct), dicom_template)?;
@@ -112,6 +125,8 @@ impl CtReconstruction {
     }
 
     /// The picture and the notes, for notebooks.
+    ///
+    /// `() -> str`
     fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rayspin._html")?.call_method1("html", (slf,))
     }
@@ -170,6 +185,8 @@ impl Remade for CtReconstruction {
 
 /// The methods of CT and their parameters, which are keywords of `recon`. Returns a dictionary as
 /// `rayspin.methods` does.
+///
+/// `() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]`
 #[pyfunction]
 pub(crate) fn ct_methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let methods = PyDict::new(py);
@@ -181,6 +198,8 @@ pub(crate) fn ct_methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 
 /// The corrections of CT in the order in which they act, and their parameters, which `correct=` takes.
 /// Returns a dictionary as `rayspin.methods` does.
+///
+/// `() -> dict[str, tuple[str, dict[str, dict[str, Any]]]]`
 #[pyfunction]
 pub(crate) fn ct_corrections(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let corrections = PyDict::new(py);
@@ -230,6 +249,9 @@ fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
 /// Raises TypeError for a keyword that the method has not or a value of another type. Raises ValueError for a
 /// method, shape or value that does not fit the scan. Raises MemoryError where memory is short,
 /// KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`.
+///
+/// `(scan: ct.Scan | str | PathLike[str], method: str | None, *, device: str, grid: ct.Grid | None, correct:
+/// Corrections | None, progress: Heard, **options: Any) -> ct.Reconstruction`
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(name = "recon_ct", signature = (scan, method=None, *, device="auto", grid=None, correct=None, progress=None, **options))]
@@ -292,6 +314,9 @@ pub(crate) fn recon_ct(
 /// >>> scan = simulate.ct(matrix=(16, 16, 16), views=8).scan
 /// >>> ct.plan(scan, device="cpu")["method"]
 /// 'fdk'
+///
+/// `(scan: ct.Scan | str | PathLike[str], method: str | None, *, device: str, grid: ct.Grid | None, correct:
+/// Corrections | None, **options: Any) -> dict[str, Any]`
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 #[pyo3(name = "plan_recon_ct", signature = (scan, method=None, *, device="auto", grid=None, correct=None, **options))]

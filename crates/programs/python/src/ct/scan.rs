@@ -36,6 +36,7 @@ use crate::words::Call;
 pub(crate) struct CtScan {
     pub(crate) scan: Arc<Scan>,
     /// What the reader assumed or repaired.
+    /// `-> list[str]`
     #[pyo3(get)]
     notes: Vec<String>,
     /// The files that the scan was read from. Nothing that is made from the scan may replace them.
@@ -63,6 +64,9 @@ impl CtScan {
     /// Returns a `Scan`, which has float32 copies of the arrays: line integrals without unit, or counts.
     /// Raises ValueError for shapes that do not fit each other and numbers that are not finite, TypeError for
     /// complex numbers, for an argument that is no array, and for darks without flats.
+    ///
+    /// `(projections: Any, geometry: ct.Geometry | None, *, angles: ArrayLike | None, flats: Any, darks: Any)
+    /// -> ct.Scan`
     #[classmethod]
     #[pyo3(signature = (projections, geometry=None, *, angles=None, flats=None, darks=None))]
     fn from_arrays(
@@ -111,6 +115,8 @@ impl CtScan {
 
     /// The same scan with these rays, in place of those that it has. Returns a `Scan`. Raises ValueError if
     /// their shape is not the scan's.
+    ///
+    /// `(geometry: ct.Geometry) -> ct.Scan`
     fn with_geometry(&self, geometry: &CtGeometry) -> PyResult<Self> {
         let (rays, angles) = ((*geometry.rays).clone(), geometry.angles.clone());
         self.changed(|scan| Scan::new(scan.measured, angles, Some(rays)))
@@ -120,6 +126,9 @@ impl CtScan {
     /// numbers from 0.
     ///
     /// Returns a `Scan`. Raises ValueError for numbers out of range, TypeError for other arguments.
+    ///
+    /// `(views: slice | Sequence[int] | None, rows: slice | Sequence[int] | None, columns: slice |
+    /// Sequence[int] | None) -> ct.Scan`
     #[pyo3(signature = (views=None, rows=None, columns=None))]
     fn select(
         &self,
@@ -142,6 +151,8 @@ impl CtScan {
     ///
     /// Returns float32 `[view, row, column]` without unit. Raises ValueError for an unknown correction,
     /// TypeError for a parameter of another name or type.
+    ///
+    /// `(*, correct: Corrections | None, device: str) -> NDArray[np.float32]`
     #[pyo3(signature = (*, correct=None, device="auto"))]
     fn line_integrals<'py>(
         &self,
@@ -163,6 +174,8 @@ impl CtScan {
     ///
     /// Returns a float, in columns. Raises ValueError for a fan or cone beam, for other views, and where the
     /// views do not show an axis.
+    ///
+    /// `(*, device: str) -> float`
     #[pyo3(signature = (*, device="auto"))]
     fn find_axis(&self, py: Python<'_>, device: &str) -> PyResult<f64> {
         if self.scan.geometry.as_ref().is_some_and(|rays| !rays.is_parallel()) {
@@ -184,6 +197,8 @@ impl CtScan {
 
     /// Writes the scan as Data Exchange HDF5, with the rays of each view. Returns None. Raises ValueError for
     /// a file from which the scan was read, OSError where the system refuses the file.
+    ///
+    /// `(path: str | PathLike[str]) -> None`
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let written = py.detached(|| {
             rayspin::io::expect_apart(&self.sources, &[&path])?;
@@ -193,6 +208,7 @@ impl CtScan {
     }
 
     /// What was measured, `[view, row, column]`: line integrals, or counts where there are flat fields.
+    /// `-> NDArray[np.float32]`
     #[getter]
     fn projections<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         let (Measured::Lines(views) | Measured::Counts(Counts { views, .. })) = &self.scan.measured;
@@ -200,6 +216,7 @@ impl CtScan {
     }
 
     /// Flat fields `[frame, row, column]`; none where the projections are line integrals.
+    /// `-> NDArray[np.float32] | None`
     #[getter]
     fn flats<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match &self.scan.measured {
@@ -209,6 +226,7 @@ impl CtScan {
     }
 
     /// Dark fields `[frame, row, column]`; none where the projections are line integrals.
+    /// `-> NDArray[np.float32] | None`
     #[getter]
     fn darks<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         match &self.scan.measured {
@@ -218,12 +236,14 @@ impl CtScan {
     }
 
     /// The angle of each view, radian.
+    /// `-> NDArray[np.float64]`
     #[getter]
     fn angles<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         to_numpy(py, Array1::from(self.scan.angles.clone()).into_dyn())
     }
 
     /// The rays; none where they are not known.
+    /// `-> ct.Geometry | None`
     #[getter]
     fn geometry(&self) -> Option<CtGeometry> {
         let rays = self.scan.geometry.clone()?;
@@ -232,6 +252,7 @@ impl CtScan {
 
     /// The size of a pixel along columns and rows in mm: of the rays' detector, else as the file states it;
     /// none where it is not known.
+    /// `-> tuple[float, float] | None`
     #[getter]
     fn pixel_mm(&self) -> Option<(f64, f64)> {
         let of_rays = self.scan.geometry.as_ref().map(|rays| rays.detector().pitch_mm);
@@ -239,6 +260,7 @@ impl CtScan {
     }
 
     /// The shape of the projections, (views, rows, columns).
+    /// `-> tuple[int, int, int]`
     #[getter]
     fn shape(&self) -> (usize, usize, usize) {
         self.scan.shape().into()
@@ -249,11 +271,13 @@ impl CtScan {
     }
 
     /// The scan itself, which never changes.
+    /// `() -> ct.Scan`
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     /// As `__copy__`.
+    /// `(_memo: Any) -> ct.Scan`
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
     }
@@ -398,6 +422,9 @@ pub(crate) fn corrections_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Corre
 /// Returns a `Scan`. Raises FileNotFoundError, IsADirectoryError, PermissionError or another OSError where
 /// the system refuses the file, ValueError for another file, one that is damaged, and rays that do not fit
 /// it.
+///
+/// `(path: str | PathLike[str], *, geometry: ct.Geometry | None, arc: float | None, flats: Any, darks: Any)
+/// -> ct.Scan`
 #[pyfunction]
 #[pyo3(signature = (path, *, geometry=None, arc=None, flats=None, darks=None))]
 pub(crate) fn read_ct_scan(

@@ -27,6 +27,9 @@ use crate::processor::Processor;
 /// Returns a `LinearOperator`, which raises what the functions raise, ValueError where they return another
 /// shape and TypeError for another dtype. The functions must be linear and adjoint to each other; the
 /// operator does not check it.
+///
+/// `(forward: Callable[[Array], Array], adjoint: Callable[[Array], Array], ishape: Sequence[int], oshape:
+/// Sequence[int], *, name: str, dtype: Any, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (forward, adjoint, ishape, oshape, *, name="custom", dtype=None, device="auto"))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]

@@ -91,6 +91,8 @@ fn plan<R: Real>(
 /// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
 ///
 /// Returns a `LinearOperator`. Raises ValueError for a shape or device, TypeError for a dtype out of range.
+///
+/// `(shape: Sequence[int], *, dtype: Any, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (shape, *, dtype=None, device="auto"))]
 pub(crate) fn identity(
@@ -114,6 +116,8 @@ pub(crate) fn identity(
 /// dtype: complex64 (the default) or complex128. device: as for `identity`.
 ///
 /// Returns a `LinearOperator` from `[batch..., shape...]` to the same. Raises as `identity`.
+///
+/// `(shape: Sequence[int], *, batch: Sequence[int], dtype: Any, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (shape, *, batch=vec![], dtype=None, device="auto"))]
 pub(crate) fn fft(
@@ -146,6 +150,9 @@ pub(crate) fn fft(
 ///
 /// Returns a `LinearOperator` from `[batch..., shape...]` to `[batch..., sample]`. Raises ValueError for
 /// points of another shape or not finite and a tolerance out of range, and as `identity`.
+///
+/// `(points: Array, shape: Sequence[int], *, batch: Sequence[int], eps: float | None, dtype: Any, device:
+/// str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (points, shape, *, batch=vec![], eps=None, dtype=None, device="auto"))]
 pub(crate) fn nufft_operator(
@@ -172,6 +179,9 @@ pub(crate) fn nufft_operator(
 /// points, shape, batch, dtype, device: as for `linop.nufft`.
 ///
 /// Returns a `LinearOperator` from `[batch..., shape...]` to `[batch..., sample]`. Raises as `linop.nufft`.
+///
+/// `(points: Array, shape: Sequence[int], *, batch: Sequence[int], dtype: Any, device: str) ->
+/// LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (points, shape, *, batch=vec![], dtype=None, device="auto"))]
 pub(crate) fn nudft(
@@ -202,6 +212,9 @@ pub(crate) fn nudft(
 ///
 /// Returns a `LinearOperator` from images to images, to pass as `normal=` to solvers. Raises as
 /// `linop.nufft`.
+///
+/// `(points: Array, shape: Sequence[int], *, weights: Array | None, maps: Array | None, batch: Sequence[int],
+/// eps: float | None, dtype: Any, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (points, shape, *, weights=None, maps=None, batch=vec![], eps=None, dtype=None, device="auto"))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
@@ -257,6 +270,8 @@ pub(crate) fn toeplitz(
 ///
 /// Returns a `LinearOperator` of the maps' dtype from `[y, x]` or `[z, y, x]` to `[coil, y, x]`, or to
 /// `[coil, sample]`. Raises TypeError for maps of another dtype, and as `linop.nufft`.
+///
+/// `(maps: Array, points: Array | None, *, eps: float | None, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (maps, points=None, *, eps=None, device="auto"))]
 pub(crate) fn sense(
@@ -293,6 +308,8 @@ pub(crate) fn sense(
 ///     `identity`.
 ///
 /// Returns a `LinearOperator` of the factors' dtype. Raises as `identity`.
+///
+/// `(factors: Array, shape: Sequence[int] | None, *, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (factors, shape=None, *, device="auto"))]
 pub(crate) fn diagonal(
@@ -319,6 +336,8 @@ pub(crate) fn diagonal(
 /// dtype: complex64 (the default) or complex128. device: as for `identity`.
 ///
 /// Returns a `LinearOperator`. Raises TypeError for a mask of numbers, and as `identity`.
+///
+/// `(mask: NDArray[np.bool_], shape: Sequence[int] | None, *, dtype: Any, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (mask, shape=None, *, dtype=None, device="auto"))]
 pub(crate) fn mask(
@@ -361,6 +380,8 @@ pub(crate) fn mask(
 ///
 /// Returns a `LinearOperator` from `shape` to `[axis, shape...]`. Raises ValueError for an axis that there is
 /// not, and as `identity`.
+///
+/// `(shape: Sequence[int], axes: Sequence[int] | None, *, dtype: Any, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (shape, axes=None, *, dtype=None, device="auto"))]
 pub(crate) fn differences(
@@ -398,6 +419,8 @@ pub(crate) fn family(name: &str) -> PyResult<WaveletFamily> {
 ///
 /// Returns a `LinearOperator` from images to coefficients. Raises ValueError for another family, and as
 /// `identity`.
+///
+/// `(shape: Sequence[int], family: str, levels: int | None, *, dtype: Any, device: str) -> LinearOperator`
 #[pyfunction]
 #[pyo3(signature = (shape, family="db2", levels=None, *, dtype=None, device="auto"))]
 pub(crate) fn wavelet(
@@ -425,6 +448,8 @@ pub(crate) fn wavelet(
 ///
 /// Returns a `LinearOperator` to `[sum of the output sizes]`. Raises ValueError for an empty list or shapes
 /// that differ, TypeError for other dtypes or devices.
+///
+/// `(operators: Sequence[LinearOperator]) -> LinearOperator`
 #[pyfunction]
 pub(crate) fn stack(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<LinearOperator> {
     joined(&operators, "stack", |first| {
@@ -440,6 +465,8 @@ pub(crate) fn stack(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<Linea
 /// operators: a list of operators of equal shapes, of one dtype and device.
 ///
 /// Returns a `LinearOperator` from `[operator, ...]` to `[operator, ...]`. Raises as `stack`.
+///
+/// `(operators: Sequence[LinearOperator]) -> LinearOperator`
 #[pyfunction]
 pub(crate) fn block_diagonal(operators: Vec<Bound<'_, LinearOperator>>) -> PyResult<LinearOperator> {
     joined(&operators, "block_diagonal", |first| {

@@ -109,6 +109,24 @@ pub(crate) use number_type;
 /// / 2` and `-A` are operators too. x is an array of NumPy, CuPy or torch with the operator's dtype, in C
 /// order; the result is of the same library. For other libraries with DLPack, such as JAX, it is NumPy's.
 /// Calls record no gradients; `rayspin.torch.apply` does.
+///
+/// `__call__(x: NDArray[Number], out: NDArray[Number] | None = None) -> NDArray[Number]`
+/// `__call__(x: Array, out: Array | None = None) -> Any`
+/// `__matmul__(value: LinearOperator, /) -> LinearOperator`
+/// `__matmul__(value: NDArray[Number], /) -> NDArray[Number]`
+/// `__matmul__(value: Array, /) -> Any`
+/// `__mul__(value: complex | LinearOperator, /) -> LinearOperator`
+/// `__mul__(value: NDArray[Number], /) -> NDArray[Number]`
+/// `__mul__(value: Array, /) -> Any`
+/// `__rmul__(value: complex, /) -> LinearOperator`
+/// `__truediv__(value: complex, /) -> LinearOperator`
+/// `__rtruediv__(value: LinearOperator, /) -> LinearOperator`
+/// `__neg__() -> LinearOperator`
+/// `__add__(value: LinearOperator, /) -> LinearOperator`
+/// `__sub__(value: LinearOperator, /) -> LinearOperator`
+/// `__radd__(value: LinearOperator, /) -> LinearOperator`
+/// `__rsub__(value: LinearOperator, /) -> LinearOperator`
+/// `__rmatmul__(value: LinearOperator, /) -> LinearOperator`
 #[pyclass(frozen, module = "rayspin.linop")]
 pub(crate) struct LinearOperator {
     pub(crate) op: AnyOp,
@@ -281,6 +299,7 @@ impl LinearOperator {
     }
 
     /// Aᴴ.
+    /// `-> LinearOperator`
     #[getter]
     #[pyo3(name = "H")]
     pub(crate) fn adjoint(slf: &Bound<'_, Self>) -> PyResult<Self> {
@@ -290,6 +309,7 @@ impl LinearOperator {
     }
 
     /// AᴴA, by the operator's own short cut where it has one.
+    /// `-> LinearOperator`
     #[getter]
     #[pyo3(name = "N")]
     fn normal(slf: &Bound<'_, Self>) -> PyResult<Self> {
@@ -299,24 +319,28 @@ impl LinearOperator {
     }
 
     /// The shape of x.
+    /// `-> tuple[int, ...]`
     #[getter]
     fn ishape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
         pyo3::types::PyTuple::new(py, each!(&self.op, op => op.domain()))
     }
 
     /// The shape of Ax.
+    /// `-> tuple[int, ...]`
     #[getter]
     fn oshape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
         pyo3::types::PyTuple::new(py, each!(&self.op, op => op.range()))
     }
 
     /// The name of the element type of x and Ax.
+    /// `-> str`
     #[getter]
     fn dtype(&self) -> &'static str {
         self.number().name()
     }
 
     /// Where the operator computes: cpu, cuda:0 and so on.
+    /// `-> str`
     #[getter]
     fn device(&self) -> String {
         self.processor.place.to_string()
@@ -324,6 +348,8 @@ impl LinearOperator {
 
     /// Returns the operator as SciPy's `LinearOperator` on flat NumPy vectors, for its solvers. Raises
     /// ImportError without SciPy.
+    ///
+    /// `() -> Any`
     fn as_scipy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("rayspin._scipy")?.call_method1("as_scipy", (slf,))
     }
@@ -337,12 +363,14 @@ impl LinearOperator {
     }
 
     /// The operator itself, which never changes.
+    /// `() -> LinearOperator`
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     /// The operator itself. One that calls functions is made anew: they may be methods of an object that is
     /// copied.
+    /// `(memo: Any) -> LinearOperator`
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().made.calls() { remade::copied_deeply(slf, memo) } else { Ok(slf.clone().into_any()) }
     }
