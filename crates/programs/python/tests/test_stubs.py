@@ -1,4 +1,4 @@
-"""The overloads of the stubs are those of the tables of methods."""
+"""The stubs are made from the module, whose help states the types."""
 
 import importlib.util
 import pathlib
@@ -8,17 +8,68 @@ import pytest
 SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "stubs.py"
 
 
-def test_the_stubs_have_the_keywords_of_every_method():
+@pytest.fixture(scope="module")
+def stubs():
     if not SCRIPT.is_file():
         pytest.skip("the script is not here")
     spec = importlib.util.spec_from_file_location("stubs", SCRIPT)
     stubs = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(stubs)
-    if not stubs.STUBS.is_file():
-        pytest.skip("the stubs are not here")
-    text = stubs.STUBS.read_text()
-    assert 'method: Literal["cg-sense"]' in text and "lambda_: float" in text
-    assert stubs.made(text) == text, "python crates/programs/python/stubs.py writes them anew"
+    return stubs
+
+
+def test_the_stubs_are_those_of_the_module(stubs):
+    made = stubs.made()
+    assert 'method: Literal["cg-sense"]' in made and "lambda_: float" in made
+    assert stubs.STUBS.read_text() == made, "python crates/programs/python/stubs.py writes them anew"
+
+
+def function_with(text):
+    def function(data, *, device="auto"): ...
+
+    function.__doc__ = text
+    return function
+
+
+def test_types_of_the_help_get_the_defaults_of_the_function(stubs):
+    text = "Works.\n\n`(data: ct.Scan, *,\ndevice: str) -> int`\n`(data: Array, *, device: str) -> Any`"
+    made = stubs.of_function("function", function_with(text))
+    assert made == (
+        '@overload\ndef function(data: CtScan, *, device: str = "auto") -> int:\n    """Works."""\n'
+        '@overload\ndef function(data: Array, *, device: str = "auto") -> Any: ...\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "text,said",
+    [
+        ("Has no types.", "function: expected types"),
+        ("`(date: Array, *, device: str) -> int`", r"parameters \(data, \*, device='auto'\)"),
+        ("`(data: Array, *, device: ) -> int`", "expected types such as"),
+        ("`(data: Array, device: str) -> int`", "expected types of the parameters"),
+        ("`(data: Array) -> int`", "expected types of the parameters"),
+        ("`(data, *, device: str) -> int`", "a type without a default for data"),
+        ('`(data: Array, *, device: str = "cpu") -> int`', "a type without a default for device"),
+        ("`(data: Array, *, device: str) -> int`\n`other() -> int`", "the types of one function"),
+    ],
+)
+def test_types_that_are_not_the_functions_are_refused(stubs, text, said):
+    with pytest.raises(SystemExit, match=said):
+        stubs.of_function("function", function_with(text))
+
+
+def test_types_of_properties_and_special_methods_are_expected(stubs):
+    class Base:
+        """Has what Python adds to its own classes."""
+
+    def kind(text, of_it):
+        return type("Kind", (Base,), {"__doc__": text, "size": property(lambda self: 1, doc=of_it)})
+
+    assert "def size(self) -> int:" in stubs.of_class("Kind", kind("A kind.", "The size.\n`-> int`"))
+    with pytest.raises(SystemExit, match="Kind.size: expected the type of a property"):
+        stubs.of_class("Kind", kind("A kind.", "The size."))
+    with pytest.raises(SystemExit, match="found those of __neg__"):
+        stubs.of_class("Kind", kind("A kind.\n\n`__neg__() -> Kind`", "`-> int`"))
 
 
 WRONG = """
