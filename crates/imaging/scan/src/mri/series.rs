@@ -248,28 +248,38 @@ impl Series {
         &self.sequences[*sequence][range.clone()]
     }
 
-    /// The readouts that the maps of slice `slice` (by position) are estimated from, for all its images: none
-    /// where an image has [`MAPS_SAMPLES`] samples for each cell of the matrix that was encoded, and its own
-    /// maps.
+    /// The readouts that the maps of slice `slice` (by position) are estimated from, for all its images: those
+    /// of its first image, and more of later times. None where the first image has [`MAPS_SAMPLES`] samples
+    /// for each cell of the matrix that was encoded, or later times add nothing to it; slice 0 tells for all.
     pub fn readouts_of_maps(&self, slice: usize, encoded: &[usize; 3]) -> Option<BTreeSet<usize>> {
         let wanted = (MAPS_SAMPLES * encoded.iter().map(|&n| n as f64).product::<f64>()).min(1e15) as usize;
-        (self.samples(0) < wanted).then(|| self.first_readouts(slice, wanted))
+        let more = self.samples(0) < wanted && self.first_readouts(0, wanted).len() > self.readouts(0).len();
+        more.then(|| self.first_readouts(slice, wanted))
     }
 
-    /// The first readouts of the images of slice `slice` (by position) that hold at least `samples` samples
-    /// of a coil, or all there are, in file order.
+    /// The first readouts of slice `slice` (by position) that hold at least `samples` samples of a coil, or
+    /// all there are, in file order. Images that differ from the first in more than time have another
+    /// contrast or phase, and give none. A later image gives no line of a grid that an earlier one has.
     pub fn first_readouts(&self, slice: usize, samples: usize) -> BTreeSet<usize> {
         let mut taken = BTreeSet::new();
         let mut sum = 0;
-        for frame in (slice..self.frames.len()).step_by(self.slices) {
+        let mut lines: BTreeSet<[u16; 2]> = BTreeSet::new();
+        let untimed = |label: &Label| Label { phase: 0, repetition: 0, ..*label };
+        let first = self.frames.get(slice).map(|(label, ..)| untimed(label));
+        let line = |head: &AcquisitionHead| [head.counters.step_1, head.counters.step_2];
+        let frames = (slice..self.frames.len()).step_by(self.slices);
+        for frame in frames.filter(|&frame| Some(untimed(&self.frames[frame].0)) == first) {
             for &index in self.readouts(frame) {
                 if sum >= samples {
                     return taken;
                 }
-                if taken.insert(index) {
-                    sum += self.heads[index].samples;
+                let head = &self.heads[index];
+                let is_new = head.trajectory || !lines.contains(&line(head));
+                if is_new && taken.insert(index) {
+                    sum += head.samples;
                 }
             }
+            lines.extend(self.readouts(frame).iter().map(|&index| line(&self.heads[index])));
         }
         taken
     }
@@ -405,6 +415,31 @@ mod tests {
         }
     }
 
+    /// Echoes and sets may have opposite signs, and inversion times the signal of noise.
+    #[test]
+    fn maps_are_of_one_contrast_and_set() {
+        let counter: [fn(u16) -> Counters; 3] = [
+            |volume| Counters { contrast: volume % 2, repetition: volume / 2, ..Counters::default() },
+            |volume| Counters { set: volume % 2, repetition: volume / 2, ..Counters::default() },
+            |volume| Counters { contrast: volume % 2, phase: volume / 2, ..Counters::default() },
+        ];
+        for of_volume in counter {
+            for trajectory in [true, false] {
+                let head = |readout: u16| {
+                    let step_1 = readout % 3 + 3 * (readout / 6);
+                    let counters = Counters { step_1, ..of_volume(readout / 3) };
+                    let [template, ..] = heads(0, 0, 0)[..] else { panic!("the noise readout") };
+                    AcquisitionHead { flags: Flags::default(), counters, trajectory, ..template }
+                };
+                let heads: Vec<AcquisitionHead> = (0..12).map(head).collect();
+                let series = Series::of_labels(heads.clone(), &labels(&heads), None).unwrap();
+                assert_eq!(series.volumes(), 4);
+                let taken = series.readouts_of_maps(0, &[10, 12, 1]).unwrap();
+                assert_eq!(taken, BTreeSet::from([0, 1, 2, 6, 7, 8]));
+            }
+        }
+    }
+
     #[test]
     fn repetitions_are_taken_as_they_are_counted() {
         let heads = heads(4, 3, 2);
@@ -414,6 +449,20 @@ mod tests {
         assert_eq!(series.needed(1), (7..13).collect());
         assert_eq!(series.first_readouts(1, 45), BTreeSet::from([2, 4, 6, 8, 10]));
         assert_eq!(series.first_readouts(0, 1000).len(), 12);
+        // Lines of a grid: every repetition has the same three, or others.
+        let on_grid = |moves: u16| -> Series {
+            let each = heads.iter().map(|head| {
+                let Counters { step_1, repetition, .. } = head.counters;
+                let counters = Counters { step_1: step_1 + moves * repetition, ..head.counters };
+                AcquisitionHead { trajectory: false, counters, ..*head }
+            });
+            Series::of_labels(each.collect(), &labels(&heads), None).unwrap()
+        };
+        assert_eq!(on_grid(0).first_readouts(1, 1000), BTreeSet::from([2, 4, 6]));
+        assert_eq!(on_grid(0).readouts_of_maps(1, &[10, 12, 1]), None);
+        assert_eq!(on_grid(3).first_readouts(1, 1000).len(), 12);
+        assert_eq!(on_grid(3).readouts_of_maps(1, &[10, 3, 1]).unwrap(), BTreeSet::from([2, 4, 6, 8, 10]));
+        assert_eq!(on_grid(3).readouts_of_maps(1, &[10, 2, 1]), None);
         let uneven: Vec<Label> = labels(&heads).into_iter().skip(1).collect();
         assert!(Series::of_labels(heads.clone(), &uneven, None).is_err());
         let chosen: Ranges = "0,2".parse().unwrap();
