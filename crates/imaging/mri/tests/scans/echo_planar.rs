@@ -171,8 +171,31 @@ fn readouts_without_phase_encoding_align_themselves() {
     let (_, notes) = aligned(&scan, "none");
     assert!(notes.iter().any(|note| note.contains("contradict each other")), "{notes:?}");
     let (_, notes) = aligned(&scan, "linear");
-    assert!(notes.iter().any(|note| note.contains("all readouts have one line")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("measured in both directions")), "{notes:?}");
     assert!(!notes.iter().any(|note| note.contains("contradict each other")), "{notes:?}");
+}
+
+/// Their mean with the line of the image would be of two directions, and lead the entropy astray.
+#[test]
+fn navigators_that_nothing_marks_tell_the_phase() {
+    let apart = |a: &ndarray::ArrayD<C32>, b: &ndarray::ArrayD<C32>| {
+        let energy = |all: &ndarray::ArrayD<C32>| all.iter().map(|v| f64::from(v.norm_sqr())).sum::<f64>();
+        (energy(&(a - b)) / energy(b)).sqrt()
+    };
+    for (shift, phase) in [(0.0, 0.8), (0.0, -2.9), (1.2, 0.7)] {
+        for navigators in [2, 3] {
+            let mut scan = echo_planar(Delays { shift, phase }, navigators, 0.0);
+            let (wanted, _) = aligned(&scan, "linear");
+            for readout in &mut scan.acquisitions[..usize::from(navigators)] {
+                readout.flags = readout.flags.without(Flags::PHASE_CORRECTION);
+            }
+            let (found, notes) = aligned(&scan, "linear");
+            assert!(apart(&found, &wanted) < 2e-3, "{shift} {phase}: {}", apart(&found, &wanted));
+            assert!(notes.iter().any(|note| note.contains("measured in both directions")), "{notes:?}");
+            assert!(!notes.iter().any(|note| note.contains("contradict each other")), "{notes:?}");
+            assert!(apart(&aligned(&scan, "none").0, &wanted) > 0.1);
+        }
+    }
 }
 
 #[test]

@@ -14,8 +14,9 @@
 //! phase of the autocorrelation of c, which needs no unwrapping. A slope b is a shift of b n / 2π of n
 //! samples. Where it is positive, the echoes of reversed readouts come later in k.
 //!
-//! In a scan without phase encoding, whose readouts all have one line, the readouts themselves are r. Where
-//! nothing was measured that tells the phase, it is that of the image of [least entropy](super::entropy).
+//! Without such readouts, r are those of lines that were measured in both directions: of a train without phase
+//! encoding, or of navigators that nothing marks. Where nothing was measured that tells the phase, it is that
+//! of the image of [least entropy](super::entropy).
 //!
 //! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with
 //! nonequidistant k-space sampling*, Magn Reson Med 23:311, 1992; O. Heid, *Method for the phase correction
@@ -38,8 +39,6 @@ use crate::mri::raw::{Encoding, Flags, note};
 
 /// Least part of Σ|c| that has the phase found. Noise alone reaches about 1/√n for n pixels.
 const AGREE: f64 = 0.5;
-/// Readouts of one line from which on they are a train, and not a line that was measured in both directions.
-const TRAIN: usize = 8;
 /// Steps of least squares.
 const STEPS: usize = 3;
 
@@ -94,19 +93,19 @@ impl Epi {
         }
     }
 
-    /// The phase that reference readouts tell, or readouts of the image if all have one line. What was used
+    /// The phase that reference readouts tell, or lines of the image in both directions. What was used
     /// goes to `notes`.
     fn measured(&self, readouts: &Readouts<'_>, notes: &mut Vec<String>) -> Option<Phase> {
         if self.epi_reference == EpiReference::Entropy {
             return None;
         }
-        let mut references = usable(&readouts.references, readouts);
+        let references = usable(&readouts.references, readouts);
         let mut text = "phase-correction readouts align the readouts of the two directions (`--epi-phase none` leaves these as they are)";
-        if references.is_empty() && on_one_line(&readouts.each) {
-            references = alike(readouts.each.iter().collect());
-            text = "all readouts have one line: they tell the phase between the two directions themselves (`--epi-phase none` leaves it)";
+        let mut pairs = pairs(&references);
+        if references.is_empty() {
+            pairs = pairs_of_lines(&readouts.each);
+            text = "lines that were measured in both directions tell the phase between the two (`--epi-phase none` leaves it)";
         }
-        let pairs = pairs(&references);
         if pairs.is_empty() {
             return None;
         }
@@ -244,10 +243,14 @@ impl Correction for Epi {
     }
 }
 
-/// Whether all readouts have one line and partition, and are a train of both directions.
-fn on_one_line(readouts: &[Readout<'_>]) -> bool {
-    let line = |readout: &Readout<'_>| (readout.counters.step_1, readout.counters.step_2);
-    readouts.len() >= TRAIN && readouts.windows(2).all(|two| line(&two[0]) == line(&two[1]))
+/// The readouts of lines that were measured in both directions, each with its partners: trains without phase
+/// encoding, navigators that nothing marks, and scans with the directions exchanged.
+fn pairs_of_lines<'r>(readouts: &'r [Readout<'r>]) -> Vec<(&'r Readout<'r>, Vec<&'r Readout<'r>>)> {
+    let mut lines: BTreeMap<[u16; 2], Vec<&Readout<'_>>> = BTreeMap::new();
+    for readout in alike(readouts.iter().collect()) {
+        lines.entry([readout.counters.step_1, readout.counters.step_2]).or_default().push(readout);
+    }
+    lines.values().flat_map(|line| pairs(line)).collect()
 }
 
 /// Those with the coils of an image, in the order of time.
