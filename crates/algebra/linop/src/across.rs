@@ -1,18 +1,116 @@
 use std::sync::{Mutex, PoisonError};
 
 use rayspin_core::{Error, Result, expect_shape, voxels};
-use rayspin_device::{Array, Backend, Device};
+use rayspin_device::{Array, Backend, Device, at_once};
 use rayspin_kernels::vector::{Scalar, SumAcross, broadcast};
 
 use crate::{LinearOp, Op};
 
+/// Sums y = Σ_g f_g(x) over devices, each of which computes one f_g.
+///
+/// x and y live on the first device. x is copied to the others, all f_g run at the same time, and their
+/// results are added in the order of the devices. So y has the same bits from run to run if the f_g have.
+/// With one device nothing is copied.
+///
+/// ```
+/// use rayspin_device::{Array, Device};
+/// use rayspin_linop::Across;
+///
+/// let devices = [Device::cpu_with_threads(1)?, Device::cpu_with_threads(1)?];
+/// let across = Across::new(&devices, &[2])?;
+/// let x = Array::from_vec(&devices[0], &[2], vec![1.0f32, 2.0])?;
+/// let mut y = Array::zeros(&devices[0], &[2])?;
+/// across.sum(&x, &mut y, |_, x, y| y.copy_from(x))?;
+/// assert_eq!(y.to_vec()?, [2.0, 4.0]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub struct Across<S: Scalar> {
+    devices: Vec<Device>,
+    shape: Vec<usize>,
+    /// Memory of sums that are done, for the next ones.
+    free: Mutex<Vec<Work<S>>>,
+}
+
+/// The memory of one sum.
+struct Work<S: Scalar> {
+    /// x and f_g(x) of the devices behind the first.
+    x: Vec<Array<S>>,
+    y: Vec<Array<S>>,
+    sum: SumAcross<S>,
+}
+
+impl<S: Scalar> Across<S> {
+    /// For x and y of this shape. Errors: no device.
+    pub fn new(devices: &[Device], shape: &[usize]) -> Result<Self> {
+        if devices.is_empty() {
+            return Err(Error::value("devices of a sum", "at least one", 0));
+        }
+        Ok(Self { devices: devices.to_vec(), shape: shape.to_vec(), free: Mutex::default() })
+    }
+
+    /// The devices.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Bytes that a sum takes for x of `len` elements on `devices` devices, besides x, y and the work of the
+    /// f_g: on the first device, and on each other one.
+    pub fn bytes(devices: usize, len: usize) -> (u64, u64) {
+        let sum = SumAcross::<S>::bytes(devices, len);
+        (sum, sum + 2 * (len * size_of::<S>()) as u64)
+    }
+
+    fn make(&self) -> Result<Work<S>> {
+        let arrays = || -> Result<Vec<_>> {
+            let made = |device| Array::zeros(device, &self.shape).map_err(|error| device.named(error));
+            self.devices[1..].iter().map(made).collect()
+        };
+        Ok(Work { x: arrays()?, y: arrays()?, sum: SumAcross::new(&self.devices, voxels(&self.shape)?)? })
+    }
+
+    /// y = Σ_g f_g(x), where `one(g, x, y)` writes f_g(x) to y.
+    ///
+    /// Errors: another device or shape; work that is being recorded; the first device that fails, by name.
+    pub fn sum(
+        &self,
+        x: &Array<S>,
+        y: &mut Array<S>,
+        one: impl Fn(usize, &Array<S>, &mut Array<S>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let lead = &self.devices[0];
+        for (what, array) in [("input", x), ("output", &*y)] {
+            expect_shape(&format!("sum over devices: {what}"), &self.shape, array.shape())?;
+            if !array.device().same_as(lead) {
+                let found = array.device().name();
+                return Err(Error::value(format!("sum over devices: {what}"), lead.name(), found));
+            }
+        }
+        if self.devices.len() == 1 {
+            return one(0, x, y);
+        }
+        if let Backend::Cuda(cuda) = lead.backend() {
+            cuda.expect_not_recording("work on several devices")?;
+        }
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = free().pop();
+        let mut work = kept.map_or_else(|| self.make(), Ok)?;
+        broadcast(x, &mut work.x.iter_mut().collect::<Vec<_>>())?;
+        let outputs = std::iter::once(&mut *y).chain(&mut work.y);
+        let pairs = std::iter::once(x).chain(&work.x).zip(outputs);
+        at_once(&self.devices, pairs, |device, (x, y)| one(device, x, y))?;
+        let mut parts: Vec<_> = std::iter::once(y).chain(&mut work.y).collect();
+        work.sum.to_first(&mut parts)?;
+        free().push(work);
+        Ok(())
+    }
+}
+
 /// A = Σ_g A_g, where each A_g is computed on a device of its own: the normal operator Σ_g E_gᴴE_g of coils
 /// that are spread over GPUs.
 ///
-/// x and Ax live on the first device. Each application copies x to the others, applies all A_g at the same
-/// time, and adds their results in the order of the devices. So Ax has the same bits from run to run, and
-/// agrees with the sum that one device computes to rounding. The first device may have no operator, and then
-/// adds alone. An application cannot be recorded for repetition.
+/// [`Across`] adds. So Ax has the same bits from run to run, and agrees with the sum that one device computes
+/// to rounding. The first device may have no operator, and then adds alone. An application cannot be recorded
+/// for repetition.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -30,19 +128,8 @@ use crate::{LinearOp, Op};
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 pub struct AcrossDevices<S: Scalar> {
-    devices: Vec<Device>,
     parts: Vec<Option<Op<S>>>,
-    shape: Vec<usize>,
-    /// Memory of applications that are done, for the next ones.
-    free: Mutex<Vec<Work<S>>>,
-}
-
-/// The memory of one application.
-struct Work<S: Scalar> {
-    /// x and A_g x of the devices behind the first.
-    x: Vec<Array<S>>,
-    y: Vec<Array<S>>,
-    sum: SumAcross<S>,
+    across: Across<S>,
 }
 
 impl<S: Scalar> AcrossDevices<S> {
@@ -61,22 +148,12 @@ impl<S: Scalar> AcrossDevices<S> {
         if parts[1..].iter().any(Option::is_none) {
             return Err(Error::value("operators of devices", "one for each behind the first", "fewer"));
         }
-        Ok(Self { devices, parts, shape, free: Mutex::default() })
+        Ok(Self { across: Across::new(&devices, &shape)?, parts })
     }
 
-    /// Bytes that an application takes for a domain of `len` elements on `devices` devices, besides x, Ax and
-    /// the work of the operators: on the first device, and on each other one.
+    /// Bytes that an application takes besides x, Ax and the work of the operators, as [`Across::bytes`].
     pub fn bytes(devices: usize, len: usize) -> (u64, u64) {
-        let sum = SumAcross::<S>::bytes(devices, len);
-        (sum, sum + 2 * (len * size_of::<S>()) as u64)
-    }
-
-    fn make(&self) -> Result<Work<S>> {
-        let arrays = || -> Result<Vec<_>> {
-            let made = |device| Array::zeros(device, &self.shape).map_err(|error| device.named(error));
-            self.devices[1..].iter().map(made).collect()
-        };
-        Ok(Work { x: arrays()?, y: arrays()?, sum: SumAcross::new(&self.devices, voxels(&self.shape)?)? })
+        Across::<S>::bytes(devices, len)
     }
 
     fn apply(
@@ -85,46 +162,10 @@ impl<S: Scalar> AcrossDevices<S> {
         y: &mut Array<S>,
         one: impl Fn(&dyn LinearOp<S>, &Array<S>, &mut Array<S>) -> Result<()> + Sync,
     ) -> Result<()> {
-        let lead = &self.devices[0];
-        if !x.device().same_as(lead) {
-            return Err(Error::value("operator over devices: input", lead.name(), x.device().name()));
-        }
-        if let Backend::Cuda(cuda) = lead.backend() {
-            cuda.expect_not_recording("work on several devices")?;
-        }
-        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = free().pop();
-        let mut work = kept.map_or_else(|| self.make(), Ok)?;
-        broadcast(x, &mut work.x.iter_mut().collect::<Vec<_>>())?;
-        std::thread::scope(|scope| {
-            let one = &one;
-            let mut others = Vec::new();
-            let parts = self.parts.iter().zip(&self.devices).skip(1);
-            for (((part, device), x), y) in parts.zip(&work.x).zip(&mut work.y) {
-                let Some(part) = part else { continue };
-                let apply = move || one(&**part, x, y).map_err(|error| device.named(error));
-                let begun = std::thread::Builder::new().spawn_scoped(scope, apply);
-                others.push(begun.map_err(|error| Error::Device {
-                    what: "starting a thread for a device".to_owned(),
-                    detail: error.to_string(),
-                })?);
-            }
-            let own = match &self.parts[0] {
-                Some(part) => one(&**part, x, y),
-                None => y.fill(S::factor(0.0.into())?),
-            };
-            let own = own.map_err(|error| lead.named(error));
-            // An error waits until all threads have ended.
-            let done: Vec<_> = others
-                .into_iter()
-                .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect();
-            own.and(done.into_iter().collect::<Result<()>>())
-        })?;
-        let mut parts: Vec<_> = std::iter::once(y).chain(&mut work.y).collect();
-        work.sum.to_first(&mut parts)?;
-        free().push(work);
-        Ok(())
+        self.across.sum(x, y, |device, x, y| match &self.parts[device] {
+            Some(part) => one(&**part, x, y),
+            None => y.fill(S::factor(0.0.into())?),
+        })
     }
 }
 
@@ -133,10 +174,10 @@ impl<S: Scalar> LinearOp<S> for AcrossDevices<S> {
         "sum over devices"
     }
     fn domain(&self) -> &[usize] {
-        &self.shape
+        &self.across.shape
     }
     fn range(&self) -> &[usize] {
-        &self.shape
+        &self.across.shape
     }
     fn forward_into(&self, x: &Array<S>, y: &mut Array<S>) -> Result<()> {
         self.check_forward(x, y)?;

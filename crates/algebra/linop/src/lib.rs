@@ -17,7 +17,7 @@ mod sense;
 mod subspace;
 mod wavelet;
 
-pub use across::AcrossDevices;
+pub use across::{Across, AcrossDevices};
 pub use algebra::{Adjoint, Compose, Normal, Op, Scaled, Stack, Sum};
 pub use basic::{Diagonal, FiniteDifference, Identity, SamplingMask, weighted_differences};
 pub use block::BlockDiagonal;

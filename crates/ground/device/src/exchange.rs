@@ -1,4 +1,4 @@
-//! Copies between the arrays of several devices.
+//! Copies between the arrays of several devices, and work on all of them at the same time.
 
 use rayspin_core::{Error, Result};
 
@@ -174,4 +174,50 @@ fn within<T: Element>(side: &mut Side<'_, T>, first: usize, start: usize, len: u
     let mut part = Array::unset(array.device(), &[len])?;
     part.copy_range(0, array, first, len)?;
     array.copy_range(start, &part, 0, len)
+}
+
+/// Does the work of several devices at the same time: `work(k, item)` for the k-th item, which belongs to the
+/// k-th device. The first one runs on this thread, each other one on a thread of its own. All have ended when
+/// this returns.
+///
+/// Errors: the first device's that fails, in their order, with its name where there are several.
+///
+/// ```
+/// use rayspin_device::{Device, at_once};
+///
+/// let devices = [Device::cpu_with_threads(1)?, Device::cpu_with_threads(1)?];
+/// assert_eq!(at_once(&devices, [3, 4], |k, item| Ok(10 * k + item))?, [3, 14]);
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn at_once<I: Send, T: Send>(
+    devices: &[Device],
+    items: impl IntoIterator<Item = I>,
+    work: impl Fn(usize, I) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let several = devices.len() > 1;
+    let one = |index: usize, item: I| {
+        let named = |error| match devices.get(index).filter(|_| several) {
+            Some(device) => device.named(error),
+            None => error,
+        };
+        work(index, item).map_err(named)
+    };
+    let one = &one;
+    std::thread::scope(|scope| {
+        let mut items = items.into_iter().enumerate();
+        let Some((_, first)) = items.next() else { return Ok(Vec::new()) };
+        let begin = |(index, item)| std::thread::Builder::new().spawn_scoped(scope, move || one(index, item));
+        let others: Vec<_> = items.map(begin).collect();
+        let mut done = vec![one(0, first)];
+        for other in others {
+            done.push(match other {
+                Ok(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(error) => Err(Error::Device {
+                    what: "starting a thread for a device".to_owned(),
+                    detail: error.to_string(),
+                }),
+            });
+        }
+        done.into_iter().collect()
+    })
 }

@@ -23,7 +23,7 @@ pub use cuda::{Cuda, HostCopy};
 pub use cuda::{ForeignStream, Lent};
 pub use double_buffer::DoubleBuffer;
 pub use element::Element;
-pub use exchange::{Move, Side, exchange};
+pub use exchange::{Move, Side, at_once, exchange};
 pub use leave::leave;
 pub use transfer::{Pinned, Transfer};
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use ndarray::{ArrayD, Axis};
 use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
-use rayspin_device::{Array, Device};
+use rayspin_device::{Array, Device, at_once};
 use rayspin_kernels::vector::SumAcross;
 use rayspin_linop::{AcrossDevices, CoilMaps, LinearOp};
 use rayspin_run::{Bytes, Ledger};
@@ -172,30 +172,14 @@ impl Spread<'_> {
     /// All parts, each made by a thread of its own. The first one with coils tells the stages.
     fn parts(&self, shares: &[Share], monitor: &Monitor<'_>) -> Result<Vec<Option<Part>>> {
         let tells = shares.iter().position(|(_, range)| !range.is_empty());
-        let one = |index: usize| -> Result<Option<Part>> {
-            let (device, range) = &shares[index];
+        let devices: Vec<Device> = shares.iter().map(|(device, _)| device.clone()).collect();
+        at_once(&devices, shares, |index, (device, range)| {
             if range.is_empty() {
                 return Ok(None);
             }
             let quiet = Monitor::silent();
             let monitor = if tells == Some(index) { monitor } else { &quiet };
-            self.part(device, range.clone(), monitor).map(Some).map_err(|error| device.named(error))
-        };
-        let one = &one;
-        std::thread::scope(|scope| {
-            let mut others = Vec::new();
-            for index in 1..shares.len() {
-                let begun = std::thread::Builder::new().spawn_scoped(scope, move || one(index));
-                others.push(begun.map_err(|error| Error::Device {
-                    what: "starting a thread for a device".to_owned(),
-                    detail: error.to_string(),
-                })?);
-            }
-            let mut parts = vec![one(0)];
-            for other in others {
-                parts.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            }
-            parts.into_iter().collect()
+            self.part(device, range.clone(), monitor).map(Some)
         })
     }
 
