@@ -284,15 +284,25 @@ impl Ledger {
     /// Errors: errors of the step's [needs](Step::needs).
     pub fn add<S>(&mut self, step: Step<'_, S>) -> Result<()> {
         let (name, once, needs) = step.into_needs();
-        let Cost { memory, effort } = needs?;
+        let (Cost { memory, effort }, beside) = needs?;
+        self.beside.resize(self.beside.len().max(beside.len()), (0, 0));
         if !name.is_empty() {
             let times = if once && !self.each { 1 } else { self.times };
-            let taken = self.held + memory.peak;
+            let on_host = beside.iter().map(|memory| memory.peak.host).sum();
+            let mut taken = self.held + memory.peak + Bytes::host(on_host);
             self.peak = self.peak.max(taken.gpu);
-            let most = self.beside.iter().map(|(held, _)| *held).fold(taken.gpu, u64::max);
-            self.stages.push(Stage::new(&name, Bytes { gpu: most, ..taken }, effort.times(times as u64)));
+            for (index, (held, peak)) in self.beside.iter_mut().enumerate() {
+                let own = *held + beside.get(index).map_or(0, |memory| memory.peak.gpu);
+                *peak = (*peak).max(own);
+                taken.gpu = taken.gpu.max(own);
+            }
+            self.stages.push(Stage::new(&name, taken, effort.times(times as u64)));
         }
         self.held = (self.held + memory.held).less(memory.freed);
+        for (Memory { held, freed, .. }, (own, _)) in beside.iter().zip(&mut self.beside) {
+            *own = (*own + held.gpu).saturating_sub(freed.gpu);
+            self.held = (self.held + Bytes::host(held.host)).less(Bytes::host(freed.host));
+        }
         Ok(())
     }
 
@@ -357,6 +367,25 @@ mod tests {
         assert_eq!(found, [("plan", 8, 40), ("solve", 3, 140)]);
         assert_eq!((budget.peak(), budget.gpu_peak(), budget.frames), (8, 140, 3));
         assert!(budget.cards.is_empty());
+    }
+
+    #[test]
+    fn a_step_states_what_it_takes_beside_the_first_gpu() {
+        let step = |name: &'static str, own: u64, others: [u64; 2]| {
+            Step::new(name, |_: &mut (), _| Ok(()))
+                .needs(move || Ok(Cost::of(Memory::temporary(bytes(1, 2 * own)).holding(bytes(0, own)))))
+                .beside(move || {
+                    let one = |bytes_: u64| Memory::temporary(bytes(3, 2 * bytes_)).holding(bytes(1, bytes_));
+                    Ok(others.map(one).to_vec())
+                })
+        };
+        let mut ledger = Ledger::new(bytes(5, 0), 1);
+        ledger.add(step("filter", 10, [30, 20])).unwrap();
+        ledger.add(step("project", 100, [1, 40])).unwrap();
+        let budget = ledger.finish();
+        let found: Vec<_> = budget.stages.iter().map(|s| (s.name.as_str(), s.bytes, s.gpu_bytes)).collect();
+        assert_eq!(found, [("filter", 5 + 1 + 6, 60), ("project", 7 + 1 + 6, 210)]);
+        assert_eq!(budget.cards, [210, 60, 100]);
     }
 
     #[test]

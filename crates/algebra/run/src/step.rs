@@ -87,6 +87,7 @@ impl Cost {
 }
 
 type Stating<'a> = Box<dyn FnOnce() -> Result<Cost> + 'a>;
+type StatingBeside<'a> = Box<dyn FnOnce() -> Result<Vec<Memory>> + 'a>;
 type Running<'a, S> = Box<dyn FnOnce(&mut S, &Monitor<'_>) -> Result<()> + 'a>;
 type Skipping<'a, S> = Box<dyn Fn(&S) -> bool + 'a>;
 
@@ -99,6 +100,7 @@ pub struct Step<'a, S> {
     once: bool,
     progress: usize,
     needs: Stating<'a>,
+    beside: StatingBeside<'a>,
     run: Running<'a, S>,
     skip: Option<Skipping<'a, S>>,
 }
@@ -107,7 +109,8 @@ impl<'a, S> Step<'a, S> {
     /// A step that runs `work`. A run reports and times it as the stage `name`, unless `name` is empty.
     pub fn new(name: impl Into<String>, work: impl FnOnce(&mut S, &Monitor<'_>) -> Result<()> + 'a) -> Self {
         let needs: Stating<'a> = Box::new(|| Ok(Cost::default()));
-        Self { name: name.into(), once: false, progress: 0, needs, run: Box::new(work), skip: None }
+        let beside: StatingBeside<'a> = Box::new(|| Ok(Vec::new()));
+        Self { name: name.into(), once: false, progress: 0, needs, beside, run: Box::new(work), skip: None }
     }
 
     /// A step without a stage of its own.
@@ -119,6 +122,12 @@ impl<'a, S> Step<'a, S> {
     #[must_use]
     pub fn needs(self, needs: impl FnOnce() -> Result<Cost> + 'a) -> Self {
         Self { needs: Box::new(needs), ..self }
+    }
+
+    /// Sets what the step takes at the same time on each device beside the first one.
+    #[must_use]
+    pub fn beside(self, needs: impl FnOnce() -> Result<Vec<Memory>> + 'a) -> Self {
+        Self { beside: Box::new(needs), ..self }
     }
 
     /// Sets the number of progress steps that the stage reports.
@@ -144,8 +153,9 @@ impl<'a, S> Step<'a, S> {
         &self.name
     }
 
-    pub(crate) fn into_needs(self) -> (String, bool, Result<Cost>) {
-        (self.name, self.once, (self.needs)())
+    pub(crate) fn into_needs(self) -> (String, bool, Result<(Cost, Vec<Memory>)>) {
+        let needs = (self.needs)().and_then(|cost| Ok((cost, (self.beside)()?)));
+        (self.name, self.once, needs)
     }
 }
 

@@ -28,7 +28,7 @@ pub use pdhg::{PdhgOptions, PdhgResult, Term, pdhg};
 pub use penalties::{Distance, EachOf, GroupNorms, Magnitudes, NonNegative};
 pub use problem::{Problem, SCALE_PERCENTILE};
 pub use proximal::{Proximal, TotalVariation, WaveletSparsity};
-pub use sart::{Positive, SartOptions, SartResult, Subset, mlem, sart};
+pub use sart::{Part, Positive, SartOptions, SartResult, Subset, mlem, sart};
 pub use sparse::{SparseResult, sparse_least_squares};
 pub use watch::{Observer, Step, Watch};
 

@@ -1,7 +1,9 @@
-use rayspin_core::{Error, Real, Result, expect_shape, voxels};
-use rayspin_device::Array;
+use std::sync::{Mutex, PoisonError};
+
+use rayspin_core::{Error, Real, Result, expect_len, expect_shape, voxels};
+use rayspin_device::{Array, Device};
 use rayspin_kernels::vector::{self, Scalar};
-use rayspin_linop::LinearOp;
+use rayspin_linop::{Across, LinearOp};
 
 use crate::{Step, Watch};
 
@@ -55,13 +57,59 @@ pub struct SartResult<R: Positive> {
     pub converged: bool,
 }
 
-/// A part of the data: A_s and p_s.
+/// A part of the data on one device: A and p.
 #[derive(Clone, Copy)]
-pub struct Subset<'a, R: Positive> {
-    /// A_s, with entries that are not negative.
+pub struct Part<'a, R: Positive> {
+    /// A, with entries that are not negative.
     pub op: &'a dyn LinearOp<R>,
-    /// p_s, an element of the range of A_s.
+    /// p, an element of the range of A, on the device on which A is applied.
     pub data: &'a Array<R>,
+}
+
+/// A subset of the data: A_s and p_s, as parts on one device or on several ones.
+#[derive(Clone)]
+pub struct Subset<'a, R: Positive> {
+    parts: Vec<Part<'a, R>>,
+}
+
+impl<'a, R: Positive> Subset<'a, R> {
+    /// A subset on one device.
+    pub fn new(op: &'a dyn LinearOp<R>, data: &'a Array<R>) -> Self {
+        Self { parts: vec![Part { op, data }] }
+    }
+
+    /// A subset whose parts are on several devices. x lives on the first one. Each update copies x to the
+    /// others and adds what they make of it ([`Across`]).
+    pub fn of_parts(parts: Vec<Part<'a, R>>) -> Self {
+        Self { parts }
+    }
+
+    fn devices(&self) -> Vec<Device> {
+        self.parts.iter().map(|part| part.data.device().clone()).collect()
+    }
+}
+
+/// Numbers that parts leave at the same time, each its own.
+struct PerPart<T>(Vec<Mutex<Option<T>>>);
+
+impl<T> PerPart<T> {
+    fn new(parts: usize) -> Self {
+        Self((0..parts).map(|_| Mutex::new(None)).collect())
+    }
+
+    fn put(&self, part: usize, value: T) {
+        if let Some(place) = self.0.get(part) {
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        }
+    }
+
+    /// What the parts left, in their order.
+    fn into_vec(self) -> Vec<T> {
+        self.0
+            .into_iter()
+            .filter_map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .collect()
+    }
 }
 
 /// Solves A_s x = p_s for all subsets s of the data by simultaneous algebraic reconstruction, one subset
@@ -99,7 +147,7 @@ pub struct Subset<'a, R: Positive> {
 /// let truth = Array::from_vec(&device, &[1, 8, 8], (0..64).map(|i| 0.01 * (i % 5) as f32).collect())?;
 /// let lines = project.forward(&truth)?;
 /// let options = SartOptions { iterations: 100, ..SartOptions::default() };
-/// let found = sart(&[Subset { op: &project, data: &lines }], None, &options, &Monitor::silent())?;
+/// let found = sart(&[Subset::new(&project, &lines)], None, &options, &Monitor::silent())?;
 /// assert!(found.residuals.last() < Some(&0.02));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
@@ -110,29 +158,40 @@ pub fn sart<'w, R: Positive>(
     watch: impl Into<Watch<'w, R>>,
 ) -> Result<SartResult<R>> {
     let mut state = State::new("SART", subsets, start, options, watch.into())?;
-    let domain = subsets[0].op.domain().to_vec();
+    let domain = subsets[0].parts[0].op.domain().to_vec();
+    let across = Across::new(&subsets[0].devices(), &domain)?;
     let device = state.x.device().clone();
     let mut ones = Array::zeros(&device, &domain)?;
+    ones.fill(R::one())?;
     let mut weights = Vec::with_capacity(subsets.len());
-    for subset in subsets {
-        ones.fill(R::one())?;
-        let mut rows = subset.op.forward(&ones)?;
-        invert(&mut rows)?;
-        let mut along = Array::zeros(&device, subset.op.range())?;
-        along.fill(R::one())?;
-        let mut columns = subset.op.adjoint(&along)?;
+    for Subset { parts } in subsets {
+        let (rows, mut columns) = (PerPart::new(parts.len()), Array::zeros(&device, &domain)?);
+        across.sum(&ones, &mut columns, |index, ones, columns| {
+            let Part { op, data } = parts[index];
+            let mut lengths = op.forward(ones)?;
+            invert(&mut lengths)?;
+            rows.put(index, lengths);
+            let mut along = Array::zeros(data.device(), op.range())?;
+            along.fill(R::one())?;
+            op.adjoint_into(&along, columns)
+        })?;
         invert(&mut columns)?;
-        weights.push((rows, columns));
+        weights.push((rows.into_vec(), columns));
     }
     let mut step = ones;
     while state.goes_on() {
-        for (subset, (rows, columns)) in subsets.iter().zip(&weights) {
-            let mut residual = subset.op.forward(&state.x)?;
-            vector::xpby(subset.data, (-1.0).into(), &mut residual)?;
-            state.squares += vector::norm_squared(&residual)?;
-            let mut weighted = Array::zeros(&device, subset.op.range())?;
-            vector::multiply(rows, &residual, &mut weighted)?;
-            subset.op.adjoint_into(&weighted, &mut step)?;
+        for (Subset { parts }, (rows, columns)) in subsets.iter().zip(&weights) {
+            let squares = PerPart::new(parts.len());
+            across.sum(&state.x, &mut step, |index, x, step| {
+                let Part { op, data } = parts[index];
+                let mut residual = op.forward(x)?;
+                vector::xpby(data, (-1.0).into(), &mut residual)?;
+                squares.put(index, vector::norm_squared(&residual)?);
+                let mut weighted = Array::zeros(data.device(), op.range())?;
+                vector::multiply(&rows[index], &residual, &mut weighted)?;
+                op.adjoint_into(&weighted, step)
+            })?;
+            state.squares += squares.into_vec().into_iter().sum::<f64>();
             let mut scaled = Array::zeros(&device, &domain)?;
             vector::multiply(columns, &step, &mut scaled)?;
             vector::axpy(options.relaxation.into(), &scaled, &mut state.x)?;
@@ -173,40 +232,54 @@ pub fn sart<'w, R: Positive>(
 /// let truth = Array::from_vec(&device, &[1, 8, 8], (0..64).map(|i| 0.01 * (i % 5) as f32).collect())?;
 /// let lines = project.forward(&truth)?;
 /// let options = SartOptions { iterations: 200, ..SartOptions::default() };
-/// let found = mlem(Subset { op: &project, data: &lines }, None, &options, &Monitor::silent())?;
+/// let found = mlem(&Subset::new(&project, &lines), None, &options, &Monitor::silent())?;
 /// assert!(found.residuals.last() < Some(&0.05));
 /// assert!(found.solution.to_vec()?.iter().all(|v| *v >= 0.0));
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 pub fn mlem<'w, R: Positive>(
-    data: Subset<'_, R>,
+    data: &Subset<'_, R>,
     start: Option<&Array<R>>,
     options: &SartOptions,
     watch: impl Into<Watch<'w, R>>,
 ) -> Result<SartResult<R>> {
-    let Subset { op, data } = data;
-    let mut state = State::new("MLEM", &[Subset { op, data }], start, options, watch.into())?;
+    let mut state = State::new("MLEM", std::slice::from_ref(data), start, options, watch.into())?;
     if start.is_none() {
         state.x.fill(R::one())?;
     } else if state.x.read()?.iter().any(|value| *value < R::zero()) {
         return Err(Error::value("start of MLEM", "numbers that are not negative", "a negative one"));
     }
+    let parts = &data.parts;
+    let domain = parts[0].op.domain().to_vec();
+    let across = Across::new(&data.devices(), &domain)?;
     let device = state.x.device().clone();
-    let mut counts = data.try_clone()?;
-    vector::cut_negative(&mut counts)?;
-    let mut ratio = Array::zeros(&device, op.range())?;
-    ratio.fill(R::one())?;
-    let mut columns = op.adjoint(&ratio)?;
+    let (counts, mut columns) = (PerPart::new(parts.len()), Array::zeros(&device, &domain)?);
+    let mut step = Array::zeros(&device, &domain)?;
+    across.sum(&step, &mut columns, |index, _, columns| {
+        let Part { op, data } = parts[index];
+        let mut own = data.try_clone()?;
+        vector::cut_negative(&mut own)?;
+        counts.put(index, own);
+        let mut along = Array::zeros(data.device(), op.range())?;
+        along.fill(R::one())?;
+        op.adjoint_into(&along, columns)
+    })?;
     invert(&mut columns)?;
-    let mut step = Array::zeros(&device, op.domain())?;
+    let counts = counts.into_vec();
     while state.goes_on() {
-        let mut seen = op.forward(&state.x)?;
-        vector::divide(&counts, &seen, &mut ratio)?;
-        vector::xpby(data, (-1.0).into(), &mut seen)?;
-        state.squares += vector::norm_squared(&seen)?;
-        drop(seen);
-        op.adjoint_into(&ratio, &mut step)?;
-        let mut scaled = Array::zeros(&device, op.domain())?;
+        let squares = PerPart::new(parts.len());
+        across.sum(&state.x, &mut step, |index, x, step| {
+            let Part { op, data } = parts[index];
+            let mut seen = op.forward(x)?;
+            let mut ratio = Array::zeros(data.device(), op.range())?;
+            vector::divide(&counts[index], &seen, &mut ratio)?;
+            vector::xpby(data, (-1.0).into(), &mut seen)?;
+            squares.put(index, vector::norm_squared(&seen)?);
+            drop(seen);
+            op.adjoint_into(&ratio, step)
+        })?;
+        state.squares += squares.into_vec().into_iter().sum::<f64>();
+        let mut scaled = Array::zeros(&device, &domain)?;
         vector::multiply(&columns, &step, &mut scaled)?;
         vector::multiply(&scaled, &state.x, &mut step)?;
         std::mem::swap(&mut state.x, &mut step);
@@ -252,18 +325,24 @@ impl<'w, R: Positive> State<'w, R> {
         watch: Watch<'w, R>,
     ) -> Result<Self> {
         options.check(solver)?;
-        let Some(first) = subsets.first() else {
+        let Some(first) = subsets.first().and_then(|subset| subset.parts.first()) else {
             return Err(Error::value(format!("subsets of {solver}"), "at least one", "none"));
         };
-        let domain = first.op.domain();
+        let (domain, devices) = (first.op.domain(), subsets[0].devices());
         voxels(domain)?;
         let mut size = 0.0;
         for subset in subsets {
-            let what = |part: &str| format!("{solver} on {}: {part}", subset.op.name());
-            expect_shape(&what("domain"), domain, subset.op.domain())?;
-            expect_shape(&what("data"), subset.op.range(), subset.data.shape())?;
-            vector::expect_finite(&what("data"), subset.data)?;
-            size += vector::norm_squared(subset.data)?;
+            expect_len(&format!("parts of a subset of {solver}"), &[devices.len()], subset.parts.len())?;
+            for (Part { op, data }, device) in subset.parts.iter().zip(&devices) {
+                let what = |part: &str| format!("{solver} on {}: {part}", op.name());
+                expect_shape(&what("domain"), domain, op.domain())?;
+                expect_shape(&what("data"), op.range(), data.shape())?;
+                if !data.device().same_as(device) {
+                    return Err(Error::value(what("device"), device.name(), data.device().name()));
+                }
+                vector::expect_finite(&what("data"), data)?;
+                size += vector::norm_squared(data)?;
+            }
         }
         let x = match start {
             Some(start) => {

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{Monitor, Result};
 use rayspin_device::{Array, Device};
 use rayspin_linop::LinearOp;
-use rayspin_solve::{CgOptions, SartOptions, Subset, cg, mlem, sart};
+use rayspin_solve::{CgOptions, Part, SartOptions, Subset, cg, mlem, sart};
 
 /// A dense matrix of f64.
 struct Dense {
@@ -65,6 +65,46 @@ fn distance(a: &Array<f64>, b: &[f64]) -> f64 {
     (square / b.iter().map(|b| b * b).sum::<f64>()).sqrt()
 }
 
+/// Parts of the data on several devices are one subset, whose solution has the same bits each time.
+#[test]
+fn parts_on_several_devices_solve_as_one() {
+    let devices: Vec<Device> = (0..3).map(|_| Device::cpu_with_threads(1).unwrap()).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(4);
+    let whole = Dense::random(24, 6, &mut rng);
+    let truth: Vec<f64> = (0..6).map(|_| rng.random_range(0.1..1.0)).collect();
+    let x = Array::from_slice(&devices[0], &[6], &truth).unwrap();
+    let all = whole.forward(&x).unwrap();
+    let rows = [0..7, 7..8, 8..24];
+    let parts: Vec<Dense> = rows.iter().map(|rows| whole.rows_from(rows.start, rows.len())).collect();
+    let data: Vec<Array<f64>> = rows
+        .iter()
+        .zip(&devices)
+        .map(|(rows, device)| Array::from_slice(device, &[rows.len()], &all.cpu()[rows.clone()]).unwrap())
+        .collect();
+    let of_parts = |count: usize| {
+        let pairs = parts.iter().zip(&data).take(count);
+        Subset::of_parts(pairs.map(|(op, data)| Part { op, data }).collect())
+    };
+    let options = SartOptions { iterations: 30, ..SartOptions::default() };
+    for method in ["sart", "mlem"] {
+        let solve = |subset: &Subset<'_, f64>| match method {
+            "sart" => sart(std::slice::from_ref(subset), None, &options, &Monitor::silent()).unwrap(),
+            _ => mlem(subset, None, &options, &Monitor::silent()).unwrap(),
+        };
+        let (one, several) = (solve(&Subset::new(&whole, &all)), solve(&of_parts(3)));
+        assert!(distance(&several.solution, &one.solution.to_vec().unwrap()) < 1e-12, "{method}");
+        for (found, expected) in several.residuals.iter().zip(&one.residuals) {
+            assert!((found - expected).abs() < 1e-9, "{method}: {found} for {expected}");
+        }
+        let again = solve(&of_parts(3));
+        assert_eq!(again.solution.to_vec().unwrap(), several.solution.to_vec().unwrap(), "{method}");
+    }
+    // Subsets on other devices, or on fewer, are refused.
+    let refused = |subsets: &[Subset<'_, f64>]| sart(subsets, None, &options, &Monitor::silent()).is_err();
+    assert!(refused(&[of_parts(3), of_parts(2)]) && refused(&[of_parts(0)]));
+    assert!(refused(&[of_parts(2), Subset::of_parts(vec![Part { op: &parts[0], data: &data[0] }; 2])]));
+}
+
 #[test]
 fn consistent_systems_are_solved_with_any_subsets() {
     let device = Device::cpu().unwrap();
@@ -76,7 +116,7 @@ fn consistent_systems_are_solved_with_any_subsets() {
     for size in [24, 12, 6] {
         let parts: Vec<Dense> = (0..24).step_by(size).map(|first| whole.rows_from(first, size)).collect();
         let data: Vec<_> = parts.iter().map(|part| part.forward(&x).unwrap()).collect();
-        let subsets: Vec<_> = parts.iter().zip(&data).map(|(op, data)| Subset { op, data }).collect();
+        let subsets: Vec<_> = parts.iter().zip(&data).map(|(op, data)| Subset::new(op, data)).collect();
         let options = SartOptions { iterations: 20_000, tolerance: 1e-9, ..SartOptions::default() };
         let found = sart(&subsets, None, &options, &Monitor::silent()).unwrap();
         assert!(
@@ -110,14 +150,14 @@ fn sirt_tends_to_weighted_least_squares() {
     let data = Array::from_slice(&device, &[12], &data).unwrap();
     for relaxation in [0.5, 1.0, 1.9] {
         let options = SartOptions { iterations: 20_000, relaxation, ..SartOptions::default() };
-        let found = sart(&[Subset { op: &op, data: &data }], None, &options, &Monitor::silent()).unwrap();
+        let found = sart(&[Subset::new(&op, &data)], None, &options, &Monitor::silent()).unwrap();
         let apart = distance(&found.solution, &exact.to_vec().unwrap());
         assert!(apart < 1e-6, "{relaxation}: {apart}");
         // The weighted error falls; the residual may not.
         assert!(!found.converged && found.residuals.len() == 20_000);
     }
     let options = SartOptions { iterations: 200, nonnegative: true, ..SartOptions::default() };
-    let found = sart(&[Subset { op: &op, data: &data }], None, &options, &Monitor::silent()).unwrap();
+    let found = sart(&[Subset::new(&op, &data)], None, &options, &Monitor::silent()).unwrap();
     assert!(found.solution.to_vec().unwrap().iter().all(|v| *v >= 0.0));
 }
 
@@ -139,7 +179,7 @@ fn mlem_increases_the_likelihood() {
     let silent = Monitor::silent();
     let watch = rayspin_solve::Watch::from(&silent).with_observer(&mut observe);
     let options = SartOptions { iterations: 5000, ..SartOptions::default() };
-    let found = mlem(Subset { op: &op, data: &data }, None, &options, watch).unwrap();
+    let found = mlem(&Subset::new(&op, &data), None, &options, watch).unwrap();
     assert!(likelihoods.windows(2).all(|pair| pair[1] >= pair[0] - 1e-12));
     assert!(distance(&found.solution, &truth) < 1e-3, "{}", distance(&found.solution, &truth));
 }
@@ -150,7 +190,7 @@ fn bad_options_and_data_are_refused() {
     let op = Dense::random(4, 3, &mut ChaCha8Rng::seed_from_u64(4));
     let data = Array::from_slice(&device, &[4], &[1.0; 4]).unwrap();
     let run = |options: SartOptions, data: &Array<f64>| {
-        sart(&[Subset { op: &op, data }], None, &options, &Monitor::silent()).map(|_| ())
+        sart(&[Subset::new(&op, data)], None, &options, &Monitor::silent()).map(|_| ())
     };
     let plain = SartOptions::default();
     assert!(run(plain, &data).is_ok());
@@ -162,5 +202,5 @@ fn bad_options_and_data_are_refused() {
     assert!(run(plain, &Array::from_slice(&device, &[4], &[f64::NAN; 4]).unwrap()).is_err());
     assert!(sart::<f64>(&[], None, &plain, &Monitor::silent()).is_err());
     let negative = Array::from_slice(&device, &[3], &[-1.0; 3]).unwrap();
-    assert!(mlem(Subset { op: &op, data: &data }, Some(&negative), &plain, &Monitor::silent()).is_err());
+    assert!(mlem(&Subset::new(&op, &data), Some(&negative), &plain, &Monitor::silent()).is_err());
 }

@@ -113,7 +113,8 @@ fn definition() -> clap::Command {
             option.help("Processor to compute on: auto, cpu, cuda, cuda:N, cuda:all").long_help(
                 "Processor to compute on: auto, cpu, cuda, cuda:N. auto takes the first GPU that works. It takes the CPU if the \
                  CPU is done before a GPU has started, or if the work does not fit the GPU or fails there. cuda:0,2 and cuda:all \
-                 are several GPUs, for the images of an MRI scan that holds several, or the coils of one image",
+                 are several GPUs, for the images of an MRI scan that holds several, the coils of one image, or the slices or views of a \
+                 CT scan",
             )
         })
         .mut_arg("gpu_memory", |option| {

@@ -18,7 +18,7 @@ pub struct ComputeTarget {
     pub undecided: Option<Undecided>,
     /// The GPUs that were asked for, of which those behind the first are still to be opened.
     pub gpus: Option<Gpus>,
-    /// The GPUs beside [`Self::device`]: images of a series go to whichever is free.
+    /// The GPUs beside [`Self::device`], which share its work.
     pub beside: Vec<Device>,
     /// Whether the CPU may take over what a GPU fails at, or what does not fit it.
     pub finish_on_cpu: bool,
@@ -80,17 +80,6 @@ impl ComputeTarget {
         }
         recorder.parameter("devices beside", self.beside.iter().map(Device::describe).collect::<Vec<_>>());
         Ok(process_bytes().saturating_sub(before))
-    }
-
-    /// Errors: several devices were asked for, and `work` takes one.
-    pub(crate) fn expect_one(&self, work: &str) -> Result<()> {
-        let found = match self.gpus {
-            Some(gpus) => gpus.to_string(),
-            None if self.beside.is_empty() => return Ok(()),
-            None => format!("{} devices", 1 + self.beside.len()),
-        };
-        let message = format!("`--device`: expected one processor for {work}, found {found}");
-        Err(BadInput::new(message).hint("`--device cuda:0` takes one GPU").into())
     }
 
     /// Begins to start the GPU that the run will take, beside whatever comes next. It does not where the
@@ -215,6 +204,15 @@ impl ComputeTarget {
         }
         process_bytes()
     }
+}
+
+/// The most bytes that each of these GPUs held.
+pub(crate) fn peaks(devices: &[Device]) -> Vec<u64> {
+    let peak = |device: &Device| match device.backend() {
+        Backend::Cuda(cuda) => cuda.memory_used().1,
+        Backend::Cpu(_) => 0,
+    };
+    devices.iter().map(peak).collect()
 }
 
 /// The plan of a budget, with the threads' and the GPU's own memory added. `process` are bytes of the process

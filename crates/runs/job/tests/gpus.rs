@@ -6,9 +6,14 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Monitor};
+use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
+use rayspin_ct::phantom::{Form, Phantom, Solid};
+use rayspin_ct::recon::even_angles;
+use rayspin_ct::scan::{Measured, Scan as CtScan};
 use rayspin_device::{Backend, Device};
 use rayspin_emu::{Emulator, Fault, Faulty};
 use rayspin_job::asked::{Asked, Typed};
+use rayspin_job::ct;
 use rayspin_job::mri::{Beside, Finished, Input, Mri, Planned, Request};
 use rayspin_job::{ComputeTarget, Error, Result};
 use rayspin_mri::scan::Scan;
@@ -166,5 +171,122 @@ fn a_gpu_that_fails_ends_the_run_with_its_name() {
         drivers[1].set(Fault::Call { number, sticky: true });
         let text = run(planned).err().unwrap().to_string();
         assert!(text.contains("on cuda:1 (") && !text.contains('\n'), "{number}: {text}");
+    }
+}
+
+/// Two ellipsoids in a cone beam.
+fn ellipsoids() -> Arc<CtScan> {
+    let orbit =
+        Orbit { source_to_axis_mm: Some(400.0), axis_to_detector_mm: 200.0, ..Orbit::default() }.turn(37);
+    let detector = Detector { rows: 40, columns: 41, pitch_mm: [4.0; 2], radius_mm: None };
+    let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+    let solid = |middle, radii, value| Solid::new(Form::Ellipsoid, middle, radii, value);
+    let (skull, inside) =
+        (solid([0.0; 3], [24.0, 27.0, 25.0], 0.02), solid([6.0, 4.0, -3.0], [8.0; 3], 0.01));
+    let phantom = Phantom::new(vec![skull, inside]).unwrap();
+    let lines = phantom.project(Device::cpu().unwrap().cpu_side(), &geometry).unwrap();
+    let lines = ndarray::Array3::from_shape_vec(geometry.shape(), lines).unwrap();
+    let angles = even_angles(37, std::f64::consts::TAU);
+    Arc::new(CtScan::new(Measured::Lines(lines), angles, Some(geometry)).unwrap())
+}
+
+fn ct_planned(
+    scan: &Arc<CtScan>,
+    name: &str,
+    slices: usize,
+    target: ComputeTarget,
+) -> Result<ct::Planned<'static>> {
+    let mut method = Asked::new(Some(name.to_owned()));
+    if !["fdk", "fourier"].contains(&name) {
+        method.insert("iterations", Typed::Value(Value::Count(2)));
+    }
+    let grid = Some(VolumeGrid::new([slices, 24, 23], [2.5; 3], [0.0; 3]).unwrap());
+    let request = ct::Request { method, grid, ..ct::Request::of(ct::Input::Scan(scan.clone())) };
+    let recorder = RunRecorder::start("test", "1", [""; 0], "cpu", 1);
+    request.begin(target, Monitor::silent(), recorder)?.read()?.choose()?.plan()
+}
+
+fn ct_run(planned: ct::Planned<'static>) -> Result<ct::Finished<'static>> {
+    planned.run::<Error>(&mut |_| Ok(()))
+}
+
+#[test]
+fn slices_or_views_go_to_gpus_and_the_plan_says_which() {
+    let scan = ellipsoids();
+    let cut = |name: &str, slices: usize, count: usize| {
+        let planned = ct_planned(&scan, name, slices, cards(count).1).unwrap();
+        (planned.cut(), planned.plan().budget.cards.len(), planned.notes().to_vec())
+    };
+    let (text, held, notes) = cut("fdk", 21, 2);
+    assert!(text.starts_with("23 x 24 x 21 voxels, slices 10 + 11 on 2 GPUs, which hold "), "{text}");
+    assert!(held == 2 && notes.iter().any(|note| note.starts_with("slices 10 + 11 on 2 GPUs")), "{notes:?}");
+    let (text, held, _) = cut("sirt", 21, 3);
+    assert!(text.contains(", views 12 + 12 + 13 on 3 GPUs, which hold ") && held == 3, "{text}");
+    // Fewer slices than GPUs, and methods and volumes that one GPU makes.
+    let (text, held, notes) = cut("fdk", 2, 3);
+    assert!(text.contains("slices 1 + 1 on 2 GPUs") && held == 2, "{text}");
+    assert!(notes.contains(&"2 of 3 GPUs compute: method fdk shares 2 slices".to_owned()), "{notes:?}");
+    let (text, held, notes) = cut("fdk", 1, 3);
+    assert_eq!((text.as_str(), held), ("23 x 24 x 1 voxels", 0));
+    let idle = "one GPU computes, and those beside it do not: method fdk cannot share 1 slices";
+    assert!(notes.contains(&idle.to_owned()), "{notes:?}");
+}
+
+#[test]
+fn a_volume_that_one_gpu_has_no_memory_for_is_made_by_two() {
+    let scan = ellipsoids();
+    for (name, share) in [("sirt", 75), ("fdk", 90)] {
+        let whole = ct_run(ct_planned(&scan, name, 21, cards(1).1).unwrap()).unwrap();
+        let on_one = |bytes: u64| ct_planned(&scan, name, 21, limited(1, bytes));
+        let (mut least, mut most) = (0u64, 64 << 20);
+        while most - least > 1024 {
+            let middle = (least + most) / 2;
+            match on_one(middle) {
+                Ok(_) => most = middle,
+                Err(Error::Gpu(_)) => least = middle,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let bytes = least * share / 100;
+        let refused = on_one(bytes).err().unwrap().to_string();
+        assert!(refused.starts_with("GPU memory: expected at least "), "{refused}");
+        let target = limited(2, bytes);
+        let devices: Vec<Device> = std::iter::once(&target.device).chain(&target.beside).cloned().collect();
+        let planned = ct_planned(&scan, name, 21, target).unwrap();
+        let (cut, stated) = (planned.cut(), planned.plan().budget.cards.clone());
+        assert!(cut.contains(" on 2 GPUs, which hold "), "{cut}");
+        assert!(stated.iter().all(|stated| *stated <= bytes), "{cut}: {stated:?} of {bytes}");
+        let mut finished = ct_run(planned).unwrap();
+        for (device, stated) in devices.iter().zip(stated) {
+            let Backend::Cuda(cuda) = device.backend() else { unreachable!("an emulated GPU") };
+            let measured = cuda.memory_used().1;
+            assert!(measured <= bytes && measured <= stated * 103 / 100, "{cut}: {measured} of {stated}");
+        }
+        let most = whole.made.volume.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let apart = finished.made.volume.iter().zip(&whole.made.volume).map(|(a, b)| (a - b).abs());
+        assert!(apart.fold(0.0, f32::max) < 1e-5 * most, "{cut}");
+        let ran_out = finished.told.notes.iter().any(|note| note.contains("ran out"));
+        assert!(!ran_out, "{:?}", finished.told.notes);
+        finished.record().unwrap();
+    }
+}
+
+#[test]
+fn a_gpu_that_fails_ends_a_ct_run_with_its_name() {
+    let scan = ellipsoids();
+    for name in ["fdk", "cgls"] {
+        let (drivers, target) = cards(2);
+        let planned = ct_planned(&scan, name, 21, target).unwrap();
+        // Counts the calls from here on.
+        drivers[1].set(Fault::Never);
+        ct_run(planned).unwrap();
+        let calls = drivers[1].calls();
+        for number in [calls / 2, calls - 3] {
+            let (drivers, target) = cards(2);
+            let planned = ct_planned(&scan, name, 21, target).unwrap();
+            drivers[1].set(Fault::Call { number, sticky: true });
+            let text = ct_run(planned).err().unwrap().to_string();
+            assert!(text.contains("on cuda:1 (") && !text.contains('\n'), "{name} {number}: {text}");
+        }
     }
 }

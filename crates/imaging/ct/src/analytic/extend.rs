@@ -89,6 +89,16 @@ impl Ends {
         [0, 1].map(|side| self.0.iter().filter(|ends| ends[side].is_some()).count())
     }
 
+    /// Adds the ends of the views behind.
+    pub(crate) fn append(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
+    }
+
+    /// The ends of some of the views.
+    pub(crate) fn part(&self, views: Range<usize>) -> Self {
+        Self(self.0.get(views).map(<[_]>::to_vec).unwrap_or_default())
+    }
+
     /// The weighted value between rows, given with their shares, at a side of a view; 0 where it is not
     /// continued.
     pub(super) fn value(&self, view: usize, side: usize, rows: impl Iterator<Item = (usize, f32)>) -> f32 {
@@ -351,7 +361,9 @@ impl FilteredBackprojection {
                 let of_view = responses[index / rows * 2 * columns..].chunks(columns);
                 for (end, response) in ends.0[view].iter().zip(of_view) {
                     let Some(end) = end else { continue };
-                    to.iter_mut().zip(response).for_each(|(to, value)| *to += end.values[row] * value);
+                    to.iter_mut()
+                        .zip(response)
+                        .for_each(|(to, value)| *to += end.values[self.first_row + row] * value);
                 }
             };
             let (from, count) = (part.start * rows * columns, part.len() * rows * columns);

@@ -201,6 +201,9 @@ pub struct FilteredBackprojection {
     coverage: Coverage,
     /// Columns before and after the measured ones.
     margins: [usize; 2],
+    /// The first row of the detector that it filters. `measured` and `widened` begin there; `positions` count
+    /// from the detector's first row on.
+    first_row: usize,
     notes: Vec<String>,
 }
 
@@ -224,17 +227,12 @@ impl FilteredBackprojection {
         for position in &mut positions {
             position.principal[1] += margins[0] as f64;
         }
-        let columns = widened.detector().columns;
         let mut method = Self {
             device: device.clone(),
             measured: geometry.clone(),
+            ramp: ramp_filter(device, &widened, filter)?,
             filter,
-            ramp: RowFilter::new(
-                // Rows that are too long for a GPU are filtered on the CPU beside it.
-                &if RowFilter::takes(device, columns) { device.clone() } else { device.host() },
-                &ramp(columns, widened.detector().pitch_mm[0]),
-                |f| filter.at(f),
-            )?,
+            first_row: 0,
             notes: Vec::new(),
             widened,
             grid: *grid,
@@ -245,6 +243,62 @@ impl FilteredBackprojection {
         };
         method.notes = method.told(&course);
         Ok(method)
+    }
+
+    /// The same method on a device that filters some rows of the detector only. [`ends`](Self::ends) of rows
+    /// are found by the method of all rows.
+    pub(crate) fn of_rows(&self, device: &Device, rows: Range<usize>) -> Result<Self> {
+        Ok(Self {
+            device: device.clone(),
+            measured: on_rows(&self.measured, &rows)?,
+            widened: on_rows(&self.widened, &rows)?,
+            grid: self.grid,
+            filter: self.filter,
+            ramp: ramp_filter(device, &self.widened, self.filter)?,
+            positions: self.positions.clone(),
+            shares: self.shares.clone(),
+            coverage: self.coverage,
+            margins: self.margins,
+            first_row: self.first_row + rows.start,
+            notes: self.notes.clone(),
+        })
+    }
+
+    /// The rows of the detector on which the slices `planes` of the volume fall in any view, with a row more
+    /// on both sides.
+    pub(crate) fn rows_of(&self, planes: &Range<usize>) -> Range<usize> {
+        let (grid, count) = (&self.grid, self.widened.detector().rows);
+        let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
+        let at = |axis: usize, index: usize| first[axis] + index as f64 * spacing[axis];
+        let corners = [(0, 0), (nx - 1, 0), (0, ny - 1), (nx - 1, ny - 1)];
+        let corners = corners.map(|(x, y)| [at(0, x), at(1, y)]);
+        // Voxels beyond the circle that all views see are 0, whatever they read. It lies in this polygon.
+        let radius = self.seen_radius_mm() / (PI / SIDES as f64).cos();
+        let circle: [[f64; 2]; SIDES] = std::array::from_fn(|side| {
+            let (sine, cosine) = (TAU * side as f64 / SIDES as f64).sin_cos();
+            [radius * cosine, radius * sine]
+        });
+        let heights = [at(2, planes.start), at(2, planes.end - 1)];
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for view in 0..self.widened.views().len() {
+            // A row is a quotient of linear functions: it is extreme at corners, in front of the source.
+            let of_corners = |around: &[[f64; 2]]| {
+                let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+                for ([x, y], z) in around.iter().flat_map(|corner| heights.map(|z| (*corner, z))) {
+                    let row = self.widened.project(view, [x, y, z]).map(|[row, _]| row);
+                    let Some(row) = row.filter(|row| row.is_finite()) else {
+                        return [f64::NEG_INFINITY, f64::INFINITY];
+                    };
+                    (low, high) = (low.min(row), high.max(row));
+                }
+                [low, high]
+            };
+            let [one, other] = [of_corners(&corners), of_corners(&circle)];
+            (low, high) = (low.min(one[0].max(other[0])), high.max(one[1].min(other[1])));
+        }
+        // Negative numbers become 0.
+        let start = ((low.floor() - 1.0) as usize).min(count - 1);
+        start..((high.floor() + 3.0) as usize).clamp(start + 1, count)
     }
 
     /// What the method assumed about the scan, in sentences for the user.
@@ -305,6 +359,7 @@ impl FilteredBackprojection {
         let place = |view: usize| {
             let ViewPosition { principal: [row, column], distances, .. } = self.positions[view];
             let inverse_mm = distances.map_or(0.0, |[_, depth]| 1.0 / depth);
+            let row = row - self.first_row as f64;
             row_filter::DetectorPoint { row, column: column - before as f64, inverse_mm }
         };
         let factor = |view: usize| (0..columns).map(move |column| self.weight(view, column + before) as f32);
@@ -448,6 +503,29 @@ fn parker(progress: f64, gamma: f64, span: f64) -> f64 {
         b if b < PI + 2.0 * delta => square(FRAC_PI_4 * (PI + 2.0 * delta - b) / (gamma + delta)),
         _ => 0.0,
     }
+}
+
+/// Corners of the polygon around the field of view.
+const SIDES: usize = 16;
+
+/// The same rays on some rows of the detector.
+fn on_rows(geometry: &ProjectionGeometry, rows: &Range<usize>) -> Result<ProjectionGeometry> {
+    let mut detector = *geometry.detector();
+    let shift = (rows.start as f64 + 0.5 * (rows.len() as f64 - detector.rows as f64)) * detector.pitch_mm[1];
+    detector.rows = rows.len();
+    let moved = |view: &View| View {
+        detector_mm: std::array::from_fn(|axis| view.detector_mm[axis] + shift * view.v[axis]),
+        ..*view
+    };
+    ProjectionGeometry::new(detector, geometry.views().iter().map(moved).collect())
+}
+
+/// The filter of the rows of a widened detector. Rows that are too long for a GPU are filtered on the CPU
+/// beside it.
+fn ramp_filter(device: &Device, widened: &ProjectionGeometry, filter: Filter) -> Result<RowFilter> {
+    let (columns, pitch_mm) = (widened.detector().columns, widened.detector().pitch_mm[0]);
+    let device = if RowFilter::takes(device, columns) { device.clone() } else { device.host() };
+    RowFilter::new(&device, &ramp(columns, pitch_mm), |f| filter.at(f))
 }
 
 /// τ h(kτ): the ramp filter, sampled at pixels τ mm apart, times τ.

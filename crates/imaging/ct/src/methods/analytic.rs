@@ -1,16 +1,17 @@
 //! The steps of filtered back-projection, and its parameters.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayspin_core::{Monitor, Result, voxels};
 use rayspin_device::cpu::zeroed;
-use rayspin_device::{Array, BackendKind};
+use rayspin_device::{Array, BackendKind, Device, at_once};
 use rayspin_kernels::projection::{Operation, Problem};
 use rayspin_kernels::variant::Work;
 use rayspin_run::{Bytes, Cost, Effort, Memory, Param, Step, Value};
 
-use crate::analytic::{Filter, FilteredBackprojection, extension_note};
-use crate::solving::{REAL, Solving, Spec, checks, lost, parts};
+use crate::analytic::{Ends, Filter, FilteredBackprojection, extension_note};
+use crate::solving::{REAL, Slab, Solving, Spec, checks, lost, parts};
 
 const FILTER: &str = "Filter";
 
@@ -32,80 +33,162 @@ pub(super) const EXTEND: Param = Param::new(
 )
 .title("extension of rows");
 
+/// What one device does: it filters rows of the detector, and projects them back to slices of the volume.
+struct Part {
+    method: Arc<FilteredBackprojection>,
+    rows: Range<usize>,
+    planes: Range<usize>,
+    sizes: Sizes,
+}
+
+impl Part {
+    /// All rows and slices; or those of each device, which filters the rows on which its slices fall. Rows
+    /// that several devices need are filtered by each of them: sharing them would send more bytes between
+    /// devices than the host sends twice.
+    fn all(spec: &Spec<'_>, whole: &Arc<FilteredBackprojection>) -> Result<Vec<Self>> {
+        let ([_, rows, _], slices) = (spec.geometry().shape(), spec.grid().shape_zyx()[0]);
+        if !spec.is_shared() {
+            let sizes = Sizes::of(spec, whole, 0..slices)?;
+            return Ok(vec![Self { method: whole.clone(), rows: 0..rows, planes: 0..slices, sizes }]);
+        }
+        let one = |(device, planes): (&Device, Range<usize>)| {
+            let rows = whole.rows_of(&planes);
+            let method = whole.of_rows(device, rows.clone()).map_err(|error| device.named(error))?;
+            let sizes = Sizes::of(spec, &method, planes.clone())?;
+            Ok(Self { method: Arc::new(method), rows, planes, sizes })
+        };
+        spec.devices().iter().zip(spec.shares(slices)).map(one).collect()
+    }
+
+    /// The line integrals of its rows in some views, where they are filtered.
+    fn lines(&self, state: &Solving<'_>, views: Range<usize>) -> Result<Array<f32>> {
+        let ([_, _, columns], device) = (state.geometry().shape(), self.method.filter_device());
+        let mut lines = Array::zeros(device, &[views.len(), self.rows.len(), columns])?;
+        let size = self.rows.len() * columns;
+        for (index, view) in views.enumerate() {
+            lines.set_part(index * size, &state.lines_of_rows(view..view + 1, self.rows.clone())?)?;
+        }
+        Ok(lines)
+    }
+
+    /// Its filtered projections.
+    fn filter(&self, spec: &Spec<'_>, state: &Solving<'_>, ends: &Ends) -> Result<Array<f32>> {
+        let [views, _, _] = spec.geometry().shape();
+        if self.sizes.filtered_on != FilteredOn::Parts {
+            return self.method.filter_extended(self.lines(state, 0..views)?, 0..views, ends);
+        }
+        let (shape, some) = (self.method.filtered_geometry().shape(), spec.views_at_a_time());
+        let mut projections = zeroed("filtered projections", voxels(&shape)?)?;
+        for (part, to) in
+            parts(views, some).into_iter().zip(projections.chunks_mut(some * shape[1] * shape[2]))
+        {
+            let (lines, ends) = (self.lines(state, part.clone())?, ends.part(part.clone()));
+            to.copy_from_slice(&self.method.filter_extended(lines, part, &ends)?.read()?);
+        }
+        Array::from_vec(&spec.device().host(), &shape, projections)
+    }
+}
+
 /// Weights and filters all views, then projects them back, some slices at a time. A GPU that cannot hold all
-/// views filters some at a time.
+/// views filters some at a time. Several devices each make a slab of the volume.
 pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'a, Solving<'a>>>> {
-    let method = Arc::new(FilteredBackprojection::new(spec.device(), spec.geometry(), spec.grid(), filter)?);
-    let sizes = Sizes::of(spec, &method)?;
-    let back = method.clone();
+    // What finds the ends of rows; it filters none of them where several devices do.
+    let host = spec.device().host();
+    let device = if spec.is_shared() { &host } else { spec.device() };
+    let whole = Arc::new(FilteredBackprojection::new(device, spec.geometry(), spec.grid(), filter)?);
+    let all = Arc::new(Part::all(spec, &whole)?);
+    let [filters, projects, filter_needs, filter_beside, project_needs, project_beside] =
+        std::array::from_fn(|_| all.clone());
+    let slabs = spec.slabs(&all[0].planes).len();
     let filtering = move |state: &mut Solving<'a>, _: &Monitor<'_>| {
-        method.notes().iter().for_each(|note| state.note(note.clone()));
-        checks::note_of_seen(spec.grid(), method.seen_radius_mm())?
+        whole.notes().iter().for_each(|note| state.note(note.clone()));
+        checks::note_of_seen(spec.grid(), whole.seen_radius_mm())?
             .into_iter()
             .for_each(|note| state.note(note));
         let [views, rows, columns] = spec.geometry().shape();
-        let (device, some) = (method.filter_device(), spec.views_at_a_time());
-        let mut extended = [0; 2];
-        let mut ends = |lines: &[f32], views| {
-            let ends = method.ends(lines, views)?;
-            extended.iter_mut().zip(ends.count()).for_each(|(sum, count)| *sum += count);
-            Ok(ends)
-        };
-        let filtered = match sizes.filtered_on {
-            FilteredOn::Host => {
+        let mut ends = Ends::default();
+        for part in parts(views, spec.views_at_a_time()) {
+            ends.append(whole.ends(&state.lines(part.clone())?, part)?);
+        }
+        state.filtered = match &filters[..] {
+            [one] if one.sizes.filtered_on == FilteredOn::Host => {
                 let lines = state.take_lines()?;
-                let ends = ends(&lines, 0..views)?;
-                let lines = Array::from_vec(device, &[views, rows, columns], lines)?;
-                method.filter_extended(lines, 0..views, &ends)?
+                let lines = Array::from_vec(one.method.filter_device(), &[views, rows, columns], lines)?;
+                vec![one.method.filter_extended(lines, 0..views, &ends)?]
             }
-            FilteredOn::Gpu => {
-                let lines = state.lines(0..views)?;
-                let ends = ends(&lines, 0..views)?;
-                let lines = Array::from_slice(device, &[views, rows, columns], &lines)?;
-                method.filter_extended(lines, 0..views, &ends)?
-            }
-            FilteredOn::Parts => {
-                let shape = method.filtered_geometry().shape();
-                let mut projections = zeroed("filtered projections", voxels(&shape)?)?;
-                for (part, to) in
-                    parts(views, some).into_iter().zip(projections.chunks_mut(some * shape[1] * shape[2]))
-                {
-                    let lines = state.lines(part.clone())?;
-                    let ends = ends(&lines, part.clone())?;
-                    let lines = Array::from_slice(device, &[part.len(), rows, columns], &lines)?;
-                    to.copy_from_slice(&method.filter_extended(lines, part, &ends)?.read()?);
-                }
-                Array::from_vec(&spec.device().host(), &shape, projections)?
+            several => {
+                let from = &*state;
+                at_once(spec.devices(), several, |_, part| part.filter(spec, from, &ends))?
             }
         };
-        extension_note(filter.extend, extended, views).into_iter().for_each(|note| state.note(note));
-        state.filtered = Some(filtered);
+        extension_note(filter.extend, ends.count(), views).into_iter().for_each(|note| state.note(note));
         Ok(())
     };
     let project = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
-        let filtered = state.filtered.take().ok_or_else(|| lost("filtered projections"))?;
-        let (slabs, views) = (spec.slabs(), spec.views_at_a_time());
-        let volume = match &slabs[..] {
-            [slab] => back.backproject(&filtered, slab.clone(), views)?,
-            _ => {
+        let (filtered, views) = (std::mem::take(&mut state.filtered), spec.views_at_a_time());
+        if filtered.len() != projects.len() {
+            return Err(lost("filtered projections"));
+        }
+        let volume = match &projects[..] {
+            [one] if slabs == 1 => one.method.backproject(&filtered[0], one.planes.clone(), views)?,
+            several => {
                 let mut volume = zeroed("volume", voxels(&spec.grid().shape_zyx())?)?;
                 let slice = volume.len() / spec.grid().shape_zyx()[0];
-                for slab in slabs {
-                    let slices = back.backproject(&filtered, slab.clone(), views)?;
-                    volume[slab.start * slice..slab.end * slice].copy_from_slice(&slices);
-                    monitor.step(&format!("slices {} to {}", slab.start, slab.end - 1))?;
+                let (mut rest, mut work) = (&mut volume[..], Vec::with_capacity(several.len()));
+                for (part, filtered) in several.iter().zip(&filtered) {
+                    let (own, others) = rest.split_at_mut(part.planes.len() * slice);
+                    work.push((part, filtered, own));
+                    rest = others;
                 }
+                at_once(spec.devices(), work, |index, (part, filtered, own)| {
+                    for slab in spec.slabs(&part.planes) {
+                        let slices = part.method.backproject(filtered, slab.clone(), views)?;
+                        let first = (slab.start - part.planes.start) * slice;
+                        own[first..first + slices.len()].copy_from_slice(&slices);
+                        match index {
+                            0 => monitor.step(&format!("slices {} to {}", slab.start, slab.end - 1))?,
+                            _ => monitor.check()?,
+                        }
+                    }
+                    Ok(())
+                })?;
                 volume
             }
         };
-        state.certify_backprojection(back.filtered_geometry(), &filtered, back.seen_radius_mm(), &volume)?;
+        let made: Vec<Slab<'_>> = projects
+            .iter()
+            .zip(&filtered)
+            .map(|(part, filtered)| Slab {
+                geometry: part.method.filtered_geometry(),
+                filtered,
+                planes: part.planes.clone(),
+            })
+            .collect();
+        state.certify_backprojection(&made, projects[0].method.seen_radius_mm(), &volume)?;
         state.finish(volume);
         Ok(())
     };
+    let filter_memory = |part: &Part| Ok(part.sizes.filter().memory);
+    let project_memory = move |part: &Part| Ok(part.sizes.project(spec, false)?.memory);
     Ok(vec![
-        Step::new("filter", filtering).needs(move || Ok(sizes.filter())),
-        Step::new("back-projection", project).progress(spec.slabs().len()).needs(move || sizes.project(spec)),
+        Step::new("filter", filtering)
+            .needs(move || Ok(together(filter_needs.iter().map(|part| part.sizes.filter()))))
+            .beside(move || filter_beside[1..].iter().map(filter_memory).collect()),
+        Step::new("back-projection", project)
+            .progress(slabs)
+            .needs(move || {
+                let costs = project_needs.iter().enumerate();
+                let costs = costs.map(|(index, part)| part.sizes.project(spec, index == 0));
+                Ok(together(costs.collect::<Result<Vec<_>>>()?))
+            })
+            .beside(move || project_beside[1..].iter().map(project_memory).collect()),
     ])
+}
+
+/// The memory of the first device, and the work of all.
+fn together(costs: impl IntoIterator<Item = Cost>) -> Cost {
+    let all = costs.into_iter().reduce(|all, one| Cost { effort: all.effort.plus(one.effort), ..all });
+    all.unwrap_or_default()
 }
 
 /// Where line integrals are filtered, and where the filtered projections are then.
@@ -120,7 +203,7 @@ enum FilteredOn {
 }
 
 /// What filtered back-projection takes.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Sizes {
     filtered_on: FilteredOn,
     /// Bytes of the line integrals, and of the filtered projections.
@@ -137,31 +220,32 @@ struct Sizes {
     kept: bool,
     /// Voxels of views.
     updates: f64,
+    /// The slices of the volume that it makes.
+    planes: Range<usize>,
 }
 
 impl Sizes {
-    fn of(spec: &Spec<'_>, method: &FilteredBackprojection) -> Result<Self> {
+    fn of(spec: &Spec<'_>, method: &FilteredBackprojection, planes: Range<usize>) -> Result<Self> {
         let geometry = method.filtered_geometry();
-        let [views, _, columns] = geometry.shape();
-        let problem =
-            Problem { operation: Operation::Backproject, geometry: geometry.clone(), grid: *spec.grid() };
+        let [views, rows, columns] = geometry.shape();
+        let grid = spec.grid().slab(planes.start, planes.len())?;
+        let problem = Problem { operation: Operation::Backproject, geometry: geometry.clone(), grid };
         let filtered_on = match method.filter_device().kind() {
             BackendKind::Cpu => FilteredOn::Host,
             BackendKind::Cuda if spec.views_at_a_time() >= views => FilteredOn::Gpu,
             BackendKind::Cuda => FilteredOn::Parts,
         };
-        // Ends of rows are found where line integrals are filtered.
-        let ends = if filtered_on == FilteredOn::Parts { spec.views_at_a_time() } else { views };
         Ok(Self {
             filtered_on,
-            lines: REAL * spec.pixels()?,
+            lines: REAL * voxels(&[views, rows, spec.geometry().detector().columns])? as u64,
             filtered: REAL * voxels(&geometry.shape())? as u64,
             columns: columns as u64,
             views: views as u64,
             some: (spec.views_at_a_time() as u64).min(views as u64),
-            extensions: method.extension_bytes(ends),
+            extensions: method.extension_bytes(views),
             kept: spec.keeps_lines(),
             updates: problem.items(),
+            planes,
         })
     }
 
@@ -212,13 +296,15 @@ impl Sizes {
             .and(Effort::transforms(rows as u64, Work { flops: work.flops / rows, bytes: work.bytes / rows }))
     }
 
-    fn project(&self, spec: &Spec<'_>) -> Result<Cost> {
-        let slabs = spec.slabs();
-        let volume = REAL * spec.voxels()?;
+    /// The first device's part counts the volume on the host.
+    fn project(&self, spec: &Spec<'_>, first: bool) -> Result<Cost> {
+        let slabs = spec.slabs(&self.planes);
+        let slice = REAL * spec.voxels()? / spec.grid().shape_zyx()[0] as u64;
+        let volume = if first { REAL * spec.voxels()? } else { 0 };
         let slices = slabs.iter().map(|slab| slab.len()).max().unwrap_or(0) as u64;
-        let slab = volume / spec.grid().shape_zyx()[0] as u64 * slices;
+        let slab = slice * slices;
         // A slab beside the volume; on a GPU one of some views beside the sum of the others.
-        let beside = if slabs.len() > 1 { slab } else { 0 };
+        let beside = if slabs.len() > 1 || spec.is_shared() { slab } else { 0 };
         let sums = if self.some < self.views { 2 * slab } else { slab };
         let projector = spec.backproject_bytes(self.some, slices);
         // A certificate reads the filtered projections.
@@ -233,7 +319,10 @@ impl Sizes {
             Bytes { host: 0, gpu: 0 } => Bytes::host(self.lines),
             own => own,
         };
-        let work = Work { flops: 10.0 * self.updates, bytes: (self.filtered + volume) as f64 };
+        let work = Work {
+            flops: 10.0 * self.updates,
+            bytes: (self.filtered + slice * self.planes.len() as u64) as f64,
+        };
         let memory = Memory::temporary(memory).holding(Bytes::host(volume)).freeing(freed);
         Ok(Cost::of(memory).and(Effort::transforms(
             self.views,

@@ -10,11 +10,10 @@
 //! Stand 49:409, 1952.
 
 use rayspin_core::{Monitor, Result};
-use rayspin_linop::LinearOp;
 use rayspin_run::{About, Step, params};
 use rayspin_solve::{CgOptions, cg};
 
-use super::{Facts, Method, iterative};
+use super::{Facts, Method, Shared, iterative};
 use crate::solving::{Solve, Solving, Spec};
 
 params! {
@@ -36,13 +35,14 @@ impl Method for Cgls {
         facts.turn.is_none().then(|| "rays that filtered back-projection does not take".to_owned())
     }
 
+    fn shared(&self, views: usize, _: usize) -> Option<Shared> {
+        Some(Shared::views(views))
+    }
+
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         let solve = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
-            let (project, data) = (iterative::projection(spec)?, iterative::data(spec, state)?);
-            let rhs = project.adjoint(&data)?;
-            drop(data);
+            let (normal, rhs) = iterative::normal_equations(spec, state)?;
             let options = CgOptions { max_iterations: self.iterations, tolerance: self.tolerance };
-            let normal = project.normal_op();
             let solved = cg(&normal, &rhs, None, &options, monitor)?;
             drop((normal, rhs));
             let solve = Solve {
@@ -54,6 +54,9 @@ impl Method for Cgls {
         };
         // The right-hand side, solution, residual, direction and product; data, and later a projection.
         let needs = move || iterative::needs(spec, 5.0, 1.0, self.iterations + 1);
-        Ok(vec![Step::new("conjugate gradients", solve).progress(self.iterations).needs(needs)])
+        let beside = move || iterative::beside(spec, 1.0);
+        Ok(vec![
+            Step::new("conjugate gradients", solve).progress(self.iterations).needs(needs).beside(beside),
+        ])
     }
 }

@@ -13,7 +13,7 @@
 use rayspin_core::{Error, Result};
 use rayspin_run::{About, Step, params};
 
-use super::{Facts, Method, analytic};
+use super::{Facts, Method, Shared, analytic};
 use crate::analytic::{Extend, Filter, Window};
 use crate::solving::{Solving, Spec};
 
@@ -44,6 +44,10 @@ impl Method for Fdk {
 
     fn filter(&self) -> Option<Filter> {
         Some(Filter { window: self.window, cutoff: self.cutoff, extend: self.extend })
+    }
+
+    fn shared(&self, _: usize, slices: usize) -> Option<Shared> {
+        Some(Shared::slices(slices))
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {

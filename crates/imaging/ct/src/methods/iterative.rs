@@ -1,14 +1,18 @@
 //! What iterative methods share: parameters, subsets of views, memory.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use rayspin_core::{Monitor, Result};
-use rayspin_device::Array;
+use rayspin_device::{Array, Device, at_once};
 use rayspin_kernels::projection::{Operation, Problem};
 use rayspin_kernels::variant::Work;
-use rayspin_linop::Projection;
+use rayspin_linop::{Across, AcrossDevices, LinearOp as _, Op, Projection};
 use rayspin_run::{Bytes, Cost, Effort, Memory, Param, Value};
+use rayspin_solve::{Part, Subset};
 
 use crate::analytic::note_of_truncated;
-use crate::solving::{REAL, Solve, Solving, Spec};
+use crate::solving::{REAL, Solve, Solving, Spec, lost};
 
 const ITERATION: &str = "Iterations";
 const PENALTY: &str = "Penalty";
@@ -49,16 +53,67 @@ pub(super) const LAMBDA: Param = Param::new(
     _ => false,
 });
 
-/// The operator of a scan.
-pub(super) fn projection(spec: &Spec<'_>) -> Result<Projection<f32>> {
-    Projection::new(spec.device(), spec.geometry(), spec.grid())
+/// The projections and line integrals of each subset of views, and within it of each device.
+pub(super) type OfSubsets = Vec<Vec<(Projection<f32>, Array<f32>)>>;
+
+/// Shares the views of each subset among the devices, which get their line integrals.
+pub(super) fn parts(spec: &Spec<'_>, state: &mut Solving<'_>, subsets: &[Vec<usize>]) -> Result<OfSubsets> {
+    let [all, rows, columns] = spec.geometry().shape();
+    let devices = spec.devices();
+    let from = &*state;
+    let on_device = |index: usize, ()| -> Result<Vec<_>> {
+        let device = &devices[index];
+        let of_subset = |views: &Vec<usize>| {
+            let own = &views[spec.shares(views.len())[index].clone()];
+            let geometry = spec.geometry().select(own.iter().copied())?;
+            let mut data = Array::zeros(device, &geometry.shape())?;
+            for (to, &view) in own.iter().enumerate() {
+                data.set_part(to * rows * columns, &from.lines(view..view + 1)?)?;
+            }
+            Ok((Projection::new(device, &geometry, spec.grid())?, data))
+        };
+        subsets.iter().map(of_subset).collect()
+    };
+    let of_devices = at_once(devices, devices.iter().map(|_| ()), on_device)?;
+    let note = note_of_truncated(spec.geometry(), &state.lines(0..all)?);
+    note.into_iter().for_each(|note| state.note(note));
+    if !spec.keeps_lines() {
+        drop(state.take_lines()?);
+    }
+    let mut of_subsets: OfSubsets = subsets.iter().map(|_| Vec::with_capacity(devices.len())).collect();
+    for of_device in of_devices {
+        of_subsets.iter_mut().zip(of_device).for_each(|(subset, part)| subset.push(part));
+    }
+    Ok(of_subsets)
 }
 
-/// The line integrals on the device.
-pub(super) fn data(spec: &Spec<'_>, state: &mut Solving<'_>) -> Result<Array<f32>> {
-    let lines = state.take_lines()?;
-    note_of_truncated(spec.geometry(), &lines).into_iter().for_each(|note| state.note(note));
-    Array::from_vec(spec.device(), &spec.geometry().shape(), lines)
+/// The same as solvers take it.
+pub(super) fn in_subsets(parts: &OfSubsets) -> Vec<Subset<'_, f32>> {
+    parts
+        .iter()
+        .map(|subset| Subset::of_parts(subset.iter().map(|(op, data)| Part { op, data }).collect()))
+        .collect()
+}
+
+/// AᵀA and Aᵀp, on the first device. Each device projects along the rays of its views.
+pub(super) fn normal_equations(spec: &Spec<'_>, state: &mut Solving<'_>) -> Result<(Op<f32>, Array<f32>)> {
+    let all = subsets(spec.geometry().views().len(), 1);
+    let parts: Vec<_> = parts(spec, state, &all)?.into_iter().flatten().collect();
+    let (projections, data): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    let shape = spec.grid().shape_zyx();
+    let mut rhs = Array::zeros(spec.device(), &shape)?;
+    let none = Array::zeros(spec.device(), &shape)?;
+    let across = Across::new(spec.devices(), &shape)?;
+    across.sum(&none, &mut rhs, |index, _, rhs| projections[index].adjoint_into(&data[index], rhs))?;
+    drop((none, data));
+    let normals = projections.into_iter().map(|project| -> Op<f32> { Arc::new(project.normal_op()) });
+    let mut parts: Vec<_> = spec.devices().iter().cloned().zip(normals.map(Some)).collect();
+    // One device's operator may be recorded.
+    let normal = match &mut parts[..] {
+        [(_, normal)] => normal.take().ok_or_else(|| lost("projection"))?,
+        _ => Arc::new(AcrossDevices::new(parts)?),
+    };
+    Ok((normal, rhs))
 }
 
 /// Stores the volume and the course of the iterations. Certifies the volume first if the run certifies.
@@ -71,7 +126,16 @@ pub(super) fn finish(
 ) -> Result<()> {
     monitor.check()?;
     if state.certifies() {
-        state.certify_projection(&projection(spec)?, &volume)?;
+        let values = volume.read()?;
+        let lines = at_once(spec.devices(), spec.shares(spec.geometry().views().len()), |index, views| {
+            let device = &spec.devices()[index];
+            let project = Projection::<f32>::new(device, &spec.geometry().select(views)?, spec.grid())?;
+            match index {
+                0 => project.forward(&volume)?.into_vec(),
+                _ => project.forward(&Array::from_slice(device, volume.shape(), &values)?)?.into_vec(),
+            }
+        })?;
+        state.certify_projection(&lines.concat(), &values);
     }
     state.finish(volume.into_vec()?);
     state.solved(solve);
@@ -90,18 +154,18 @@ pub(super) fn subsets(views: usize, count: usize) -> Vec<Vec<usize>> {
     order.into_iter().map(|first| (first..views).step_by(count).collect()).collect()
 }
 
-/// What a method takes that holds `volumes` volumes and `lines` times the line integrals on the device, with
-/// `iterations` of a projection and its transpose each.
+/// What a method takes that holds `volumes` volumes on the first device and `lines` times the line integrals
+/// on all of them, with `iterations` of a projection and its transpose each.
 pub(super) fn needs(spec: &Spec<'_>, volumes: f64, lines: f64, iterations: usize) -> Result<Cost> {
     let (volume, line) = (REAL * spec.voxels()?, REAL * spec.pixels()?);
-    let views = spec.geometry().views().len() as u64;
-    let arrays = (volumes * volume as f64 + lines * line as f64) as u64;
-    let on_device = arrays + spec.projector_bytes(views, spec.grid().shape_zyx()[0] as u64)?;
+    let views = spec.shares(spec.geometry().views().len())[0].len();
+    let on_device = (volumes * volume as f64) as u64 + of_views(spec, lines, views)? + of_sum(spec)?.0;
     let memory = match (spec.on_gpu(), spec.keeps_lines()) {
         // A copy of the line integrals goes to the GPU, and the volume comes back.
         (true, _) => Bytes { host: line.max(volume), gpu: on_device },
+        (false, true) => Bytes::host(on_device),
         // One of the arrays is the line integrals as they were given.
-        (false, _) => Bytes::host(on_device.saturating_sub(line)),
+        (false, false) => Bytes::host(on_device.saturating_sub(line)),
     };
     let freed = if spec.keeps_lines() { 0 } else { line };
     let problem =
@@ -110,6 +174,32 @@ pub(super) fn needs(spec: &Spec<'_>, volumes: f64, lines: f64, iterations: usize
     let effort = Effort::transforms(2 * iterations as u64, each).iterations(iterations as u64);
     Ok(Cost::of(Memory::temporary(memory).holding(Bytes::host(volume)).freeing(Bytes::host(freed)))
         .and(effort))
+}
+
+/// What each device beside the first takes for the same.
+pub(super) fn beside(spec: &Spec<'_>, lines: f64) -> Result<Vec<Memory>> {
+    let shares = spec.shares(spec.geometry().views().len());
+    let others = spec.devices().iter().zip(shares).skip(1);
+    let one = |(device, views): (&Device, Range<usize>)| {
+        let bytes = of_views(spec, lines, views.len())? + of_sum(spec)?.1;
+        Ok(Memory::temporary(Bytes::on(device, bytes)))
+    };
+    others.map(one).collect()
+}
+
+/// Bytes of `lines` times the line integrals of some views, and of their projector.
+fn of_views(spec: &Spec<'_>, lines: f64, views: usize) -> Result<u64> {
+    let [all, slices] = [spec.geometry().views().len(), spec.grid().shape_zyx()[0]];
+    let line = (REAL * spec.pixels()?) as f64 * views as f64 / all as f64;
+    Ok((lines * line) as u64 + spec.projector_bytes(views as u64, slices as u64)?)
+}
+
+/// Bytes that sums over devices take, on the first device and on each other one.
+fn of_sum(spec: &Spec<'_>) -> Result<(u64, u64)> {
+    Ok(match spec.is_shared() {
+        true => Across::<f32>::bytes(spec.devices().len(), spec.voxels()? as usize),
+        false => (0, 0),
+    })
 }
 
 #[cfg(test)]

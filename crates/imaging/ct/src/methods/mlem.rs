@@ -9,10 +9,10 @@
 
 use rayspin_core::{Monitor, Result};
 use rayspin_run::{About, Step, params};
-use rayspin_solve::{SartOptions, Subset, mlem};
+use rayspin_solve::{SartOptions, mlem};
 
-use super::{Method, iterative};
-use crate::solving::{Solve, Solving, Spec};
+use super::{Method, Shared, iterative};
+use crate::solving::{Solve, Solving, Spec, lost};
 
 params! {
     /// Expectation maximisation: a volume without negative numbers, for any path. Negative line integrals
@@ -30,21 +30,28 @@ impl Method for Mlem {
         About { name: "mlem", help: "Expectation maximisation (MLEM): no negative numbers" }
     }
 
+    fn shared(&self, views: usize, _: usize) -> Option<Shared> {
+        Some(Shared::views(views))
+    }
+
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         let solve = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
-            let (project, data) = (iterative::projection(spec)?, iterative::data(spec, state)?);
+            let parts = iterative::parts(spec, state, &iterative::subsets(spec.geometry().views().len(), 1))?;
             let options = SartOptions {
                 iterations: self.iterations,
                 tolerance: self.tolerance,
                 ..SartOptions::default()
             };
-            let solved = mlem(Subset { op: &project, data: &data }, None, &options, monitor)?;
-            drop((project, data));
+            let all = iterative::in_subsets(&parts);
+            let [all] = &all[..] else { return Err(lost("views")) };
+            let solved = mlem(all, None, &options, monitor)?;
+            drop(parts);
             let solve = Solve { solver: "MLEM", residuals: solved.residuals, converged: solved.converged };
             iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // x, Aᵀ1, the step and the scaled step; data, counts, the ratio and a projection.
         let needs = move || iterative::needs(spec, 4.0, 4.0, self.iterations);
-        Ok(vec![Step::new("MLEM", solve).progress(self.iterations).needs(needs)])
+        let beside = move || iterative::beside(spec, 4.0);
+        Ok(vec![Step::new("MLEM", solve).progress(self.iterations).needs(needs).beside(beside)])
     }
 }

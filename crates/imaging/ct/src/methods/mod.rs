@@ -54,6 +54,29 @@ impl Facts {
     }
 }
 
+/// What of the work on a volume several devices share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shared {
+    /// `slices` of the volume or `views` of the scan.
+    pub what: &'static str,
+    /// Their number.
+    pub count: usize,
+    /// The most devices among which they can be shared.
+    pub parts: usize,
+}
+
+impl Shared {
+    /// Slices of the volume: each device makes some of all of them.
+    pub fn slices(count: usize) -> Self {
+        Self { what: "slices", count, parts: count }
+    }
+
+    /// Views of the scan: in each iteration each device projects along the rays of its own ones.
+    pub fn views(count: usize) -> Self {
+        Self { what: "views", count, parts: count }
+    }
+}
+
 /// How a volume is made of line integrals.
 pub trait Method: Parameters + CopyMethod {
     /// Its name and what it does.
@@ -81,7 +104,13 @@ pub trait Method: Parameters + CopyMethod {
         None
     }
 
-    /// What is done with the line integrals, up to the volume.
+    /// What several devices share of a scan of `views` and a volume of `slices`; none for a method that runs
+    /// on one device.
+    fn shared(&self, _views: usize, _slices: usize) -> Option<Shared> {
+        None
+    }
+
+    /// What is done with the line integrals, up to the volume, on the [devices](Spec::devices) of `spec`.
     ///
     /// Errors: a method that does not take these rays.
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>>;

@@ -9,13 +9,10 @@
 //! 12:169, 2004.
 
 use rayspin_core::{Monitor, Result};
-use rayspin_device::Array;
-use rayspin_kernels::vector::copy_part;
-use rayspin_linop::Projection;
 use rayspin_run::{About, Step, params};
-use rayspin_solve::{SartOptions, Subset, sart};
+use rayspin_solve::{SartOptions, sart};
 
-use super::{Method, iterative};
+use super::{Method, Shared, iterative};
 use crate::solving::{Solve, Solving, Spec};
 
 // 10 passes with 15 full steps each: on seven kinds of simulated scans the error is at most 14 % above the
@@ -42,41 +39,34 @@ impl Method for OsSart {
         }
     }
 
+    fn shared(&self, views: usize, _: usize) -> Option<Shared> {
+        // The smallest subset has a view for each device.
+        let parts = views / self.subsets.clamp(1, views.max(1));
+        Some(Shared { parts, ..Shared::views(views) })
+    }
+
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         let views = spec.geometry().views().len();
         let solve = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
-            let lines = iterative::data(spec, state)?;
-            let parts = iterative::subsets(views, self.subsets);
-            let pixels = lines.len() / views;
-            let mut subsets = Vec::with_capacity(parts.len());
-            for part in parts {
-                let geometry = spec.geometry().select(part.iter().copied())?;
-                let mut data = Array::zeros(spec.device(), &geometry.shape())?;
-                for (to, view) in part.into_iter().enumerate() {
-                    copy_part(&lines, view * pixels, &mut data, to * pixels, pixels)?;
-                }
-                subsets.push((Projection::<f32>::new(spec.device(), &geometry, spec.grid())?, data));
-            }
-            drop(lines);
+            let subsets = iterative::subsets(views, self.subsets);
+            let parts = iterative::parts(spec, state, &subsets)?;
             let options = SartOptions {
                 iterations: self.iterations,
                 tolerance: self.tolerance,
                 relaxation: self.relaxation,
                 nonnegative: false,
             };
-            let list: Vec<Subset<'_, f32>> =
-                subsets.iter().map(|(project, data)| Subset { op: project, data }).collect();
-            let solved = sart(&list, None, &options, monitor)?;
-            drop(subsets);
+            let solved = sart(&iterative::in_subsets(&parts), None, &options, monitor)?;
+            drop(parts);
             let solve = Solve { solver: "OS-SART", residuals: solved.residuals, converged: solved.converged };
             iterative::finish(spec, state, solved.solution, solve, monitor)
         };
-        let needs = move || {
-            let count = self.subsets.clamp(1, views) as f64;
-            // C of each subset, x, the step and the scaled step; data, at first twice, then with R, and of a
-            // subset two residuals.
-            iterative::needs(spec, count + 3.0, 2.0 + 2.0 / count, self.iterations)
-        };
-        Ok(vec![Step::new("OS-SART", solve).progress(self.iterations).needs(needs)])
+        let count = self.subsets.clamp(1, views) as f64;
+        // Data, then with R, and of a subset two residuals.
+        let lines = 2.0 + 2.0 / count;
+        // C of each subset, x, the step and the scaled step.
+        let needs = move || iterative::needs(spec, count + 3.0, lines, self.iterations);
+        let beside = move || iterative::beside(spec, lines);
+        Ok(vec![Step::new("OS-SART", solve).progress(self.iterations).needs(needs).beside(beside)])
     }
 }

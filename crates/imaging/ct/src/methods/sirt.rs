@@ -9,9 +9,9 @@
 
 use rayspin_core::{Monitor, Result};
 use rayspin_run::{About, Step, params};
-use rayspin_solve::{SartOptions, Subset, sart};
+use rayspin_solve::{SartOptions, sart};
 
-use super::{Method, iterative};
+use super::{Method, Shared, iterative};
 use crate::solving::{Solve, Solving, Spec};
 
 params! {
@@ -31,22 +31,27 @@ impl Method for Sirt {
         About { name: "sirt", help: "All rays update the volume at once (SIRT); slow and smooth" }
     }
 
+    fn shared(&self, views: usize, _: usize) -> Option<Shared> {
+        Some(Shared::views(views))
+    }
+
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         let solve = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
-            let (project, data) = (iterative::projection(spec)?, iterative::data(spec, state)?);
+            let parts = iterative::parts(spec, state, &iterative::subsets(spec.geometry().views().len(), 1))?;
             let options = SartOptions {
                 iterations: self.iterations,
                 tolerance: self.tolerance,
                 relaxation: self.relaxation,
                 nonnegative: false,
             };
-            let solved = sart(&[Subset { op: &project, data: &data }], None, &options, monitor)?;
-            drop((project, data));
+            let solved = sart(&iterative::in_subsets(&parts), None, &options, monitor)?;
+            drop(parts);
             let solve = Solve { solver: "SIRT", residuals: solved.residuals, converged: solved.converged };
             iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // x, C, the step and the scaled step; data, R, the residual and the weighted residual.
         let needs = move || iterative::needs(spec, 4.0, 4.0, self.iterations);
-        Ok(vec![Step::new("SIRT", solve).progress(self.iterations).needs(needs)])
+        let beside = move || iterative::beside(spec, 4.0);
+        Ok(vec![Step::new("SIRT", solve).progress(self.iterations).needs(needs).beside(beside)])
     }
 }

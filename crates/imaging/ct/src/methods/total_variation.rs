@@ -10,11 +10,11 @@
 //! total-variation minimization*, Phys Med Biol 53:4777, 2008.
 
 use rayspin_core::{Monitor, Result};
-use rayspin_linop::{FiniteDifference, LinearOp};
+use rayspin_linop::FiniteDifference;
 use rayspin_run::{About, Step, params};
 use rayspin_solve::{FistaOptions, LanczosOptions, Problem, largest_eigenvalue_from, sparse_least_squares};
 
-use super::{Method, iterative};
+use super::{Method, Shared, iterative};
 use crate::solving::{Solve, Solving, Spec};
 
 /// Steps of the inner problem in each iteration.
@@ -39,12 +39,13 @@ impl Method for TotalVariation {
         About { name: "tv", help: "A volume with few edges (total variation, FISTA); for few views" }
     }
 
+    fn shared(&self, views: usize, _: usize) -> Option<Shared> {
+        Some(Shared::views(views))
+    }
+
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
         let solve = move |state: &mut Solving<'a>, monitor: &Monitor<'_>| {
-            let (project, data) = (iterative::projection(spec)?, iterative::data(spec, state)?);
-            let rhs = project.adjoint(&data)?;
-            drop(data);
-            let normal = project.normal_op();
+            let (normal, rhs) = iterative::normal_equations(spec, state)?;
             let largest_eigenvalue = largest_eigenvalue_from(&normal, &rhs, &EIGENVALUE)?.value;
             let problem = Problem { normal: &normal, rhs: &rhs, largest_eigenvalue };
             let spacing = spec.grid().spacing_mm();
@@ -70,6 +71,7 @@ impl Method for TotalVariation {
         // later a projection.
         let needs =
             move || iterative::needs(spec, 18.0, 1.0, self.iterations + EIGENVALUE.max_iterations + 1);
-        Ok(vec![Step::new("FISTA", solve).progress(self.iterations).needs(needs)])
+        let beside = move || iterative::beside(spec, 1.0);
+        Ok(vec![Step::new("FISTA", solve).progress(self.iterations).needs(needs).beside(beside)])
     }
 }

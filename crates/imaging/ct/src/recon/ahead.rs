@@ -36,7 +36,9 @@ pub fn compile_ahead(device: &Device, geometry: &ProjectionGeometry, options: &R
 /// Does what a reconstruction of these rays does, on a device that runs nothing and records the programs that
 /// are loaded ([`rayspin_device::cuda::NullDriver`]).
 pub fn rehearse(device: &Device, geometry: &ProjectionGeometry, options: &ReconOptions) {
-    let options = ReconOptions { certify: None, finish_on_cpu: false, ..options.clone() };
+    // What the other devices do needs the programs of their own parts.
+    let beside = vec![device.clone(); options.beside.len()];
+    let options = ReconOptions { certify: None, finish_on_cpu: false, beside, ..options.clone() };
     // Zeros take no memory until something reads them. What a method refuses as line integrals ends the list
     // of programs.
     let [views, rows, columns] = geometry.shape();
@@ -61,9 +63,10 @@ fn add(device: &Device, options: &ReconOptions) -> Result<()> {
 
 /// What decides the programs.
 fn name(geometry: &ProjectionGeometry, options: &ReconOptions) -> String {
-    let ReconOptions { method, grid, batch_sizes, .. } = options;
+    let ReconOptions { method, grid, batch_sizes, beside, .. } = options;
+    let devices = 1 + beside.len();
     format!(
-        "CT {} {} {:?} {:?} {:?} {:?} {batch_sizes:?}",
+        "CT {} {} {:?} {:?} {:?} {:?} {batch_sizes:?} {devices}",
         method.about().name,
         decisive(&**method),
         Facts::of(geometry),

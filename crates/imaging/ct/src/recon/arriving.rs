@@ -11,7 +11,8 @@ use crate::scan::{angle_notes, view_angles};
 use crate::solving::checks::{Means, expect_finite, expect_met, note_of_seen};
 use crate::solving::{REAL, lost};
 
-/// A volume to which views are added as they arrive, filtered and projected back, some at a time.
+/// A volume to which views are added as they arrive, filtered and projected back, some at a time, on one
+/// device.
 ///
 /// ```
 /// use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
@@ -71,6 +72,7 @@ pub fn arriving_budget(
     options: &ReconOptions,
     views: usize,
 ) -> Result<Budget> {
+    let options = &ReconOptions { beside: Vec::new(), ..options.clone() };
     let spec = options.spec(device, geometry);
     let filter = filter_of(options)?;
     // What the method refuses.

@@ -13,7 +13,7 @@ use rayspin_core::{Monitor, ProjectionGeometry, Result, VolumeGrid, expect_shape
 use rayspin_device::Device;
 use rayspin_run::{Budget, Bytes, Certify, Ledger, Recoverable, halve, with_recovery};
 
-use crate::methods::Method;
+use crate::methods::{Method, Shared};
 use crate::scan::{angle_notes, view_angles};
 pub use crate::solving::{BatchSizes, Certificate, Reconstruction, Solve, Solving, Spec};
 use crate::solving::{REAL, checks, lost};
@@ -33,6 +33,8 @@ pub struct ReconOptions {
     pub certify: Option<Certify>,
     /// How the work is cut.
     pub batch_sizes: BatchSizes,
+    /// The devices beside the first, which share its work as [`Method::shared`] says.
+    pub beside: Vec<Device>,
     /// Whether the CPU takes over when a GPU fails.
     pub finish_on_cpu: bool,
 }
@@ -45,13 +47,29 @@ impl ReconOptions {
             grid,
             certify: None,
             batch_sizes: BatchSizes::default(),
+            beside: Vec::new(),
             finish_on_cpu: false,
         }
     }
 
+    /// What the devices share, and how much of it each takes; none where the first one does all of it.
+    pub fn shares(&self, geometry: &ProjectionGeometry) -> Option<(Shared, Vec<usize>)> {
+        let shared = self.shared(geometry)?;
+        let devices = shared.parts.min(1 + self.beside.len());
+        let share = |k: usize| (k + 1) * shared.count / devices - k * shared.count / devices;
+        (devices > 1).then(|| (shared, (0..devices).map(share).collect()))
+    }
+
+    /// What several devices may share.
+    pub fn shared(&self, geometry: &ProjectionGeometry) -> Option<Shared> {
+        self.method.shared(geometry.views().len(), self.grid.shape_zyx()[0])
+    }
+
     /// What a method gets for these rays.
     fn spec<'a>(&self, device: &'a Device, geometry: &'a ProjectionGeometry) -> Spec<'a> {
-        Spec::new(device, geometry, self.grid, self.batch_sizes, self.certify.is_some())
+        let others = self.shares(geometry).map_or(0, |(_, shares)| shares.len() - 1);
+        let beside = &self.beside[..others];
+        Spec::new(device, beside, geometry, self.grid, self.batch_sizes, self.certify.is_some())
     }
 }
 
@@ -67,6 +85,9 @@ pub fn budget(device: &Device, geometry: &ProjectionGeometry, options: &ReconOpt
 }
 
 /// Makes a volume of line integrals `[view, row, column]`.
+///
+/// [Devices beside](ReconOptions::beside) the first share its work. The volume has the same bits from run to
+/// run on as many devices, and agrees with the volume of one device to rounding.
 ///
 /// Where the memory of a GPU runs out, the work is cut further; where a GPU fails, the CPU takes over if it
 /// may.
@@ -124,16 +145,32 @@ struct Attempts<'a> {
 impl Attempts<'_> {
     fn attempt(&self, lines: Cow<'_, Array3<f32>>, monitor: &Monitor<'_>) -> Result<Reconstruction> {
         let spec = self.options.spec(&self.device, self.geometry);
-        let steps = self.options.method.steps(&spec)?;
-        let mut state = Solving::new(&spec, lines, self.options.certify);
-        rayspin_run::run(steps, &mut state, monitor)?;
-        state.into_made()
+        let attempt = || {
+            let steps = self.options.method.steps(&spec)?;
+            let mut state = Solving::new(&spec, lines, self.options.certify);
+            rayspin_run::run(steps, &mut state, monitor)?;
+            state.into_made()
+        };
+        if !spec.is_shared() {
+            return attempt();
+        }
+        // An error without a name is of what the first device alone does.
+        let made = attempt().map_err(|error| self.device.named(error))?;
+        // What has failed on another device may not be told yet.
+        for device in spec.devices() {
+            device.synchronize().map_err(|error| device.named(error))?;
+        }
+        Ok(made)
     }
 }
 
 impl Recoverable for Attempts<'_> {
     fn device(&self) -> &Device {
         &self.device
+    }
+
+    fn beside(&self) -> &[Device] {
+        &self.options.beside
     }
 
     fn finish_on_cpu(&self) -> bool {
@@ -151,6 +188,7 @@ impl Recoverable for Attempts<'_> {
 
     fn move_to(&mut self, device: Device) {
         self.device = device;
+        self.options.beside.clear();
     }
 }
 

@@ -4,6 +4,7 @@ use rayspin_imaging::phantom::Contrast;
 use super::*;
 use crate::methods::{Cgls, Fbp, Fdk, Mlem, OsSart, Sirt, TotalVariation};
 use crate::phantom::Phantom;
+use crate::solving::Slab;
 
 /// A head in a cone beam, and the rays through it.
 fn head(device: &Device, offset: f64) -> (Array3<f32>, ProjectionGeometry) {
@@ -73,7 +74,8 @@ fn a_certificate_finds_a_wrong_volume() {
             rayspin_device::Array::from_slice(&device, &geometry.shape(), lines.as_slice().unwrap()).unwrap();
         let filtered = method.filter(values, 0..geometry.views().len()).unwrap();
         let wrong: Vec<f32> = right.volume.iter().map(|v| v * factor).collect();
-        state.certify_backprojection(&geometry, &filtered, method.seen_radius_mm(), &wrong).unwrap();
+        let slab = Slab { geometry: &geometry, filtered: &filtered, planes: 0..21 };
+        state.certify_backprojection(&[slab], method.seen_radius_mm(), &wrong).unwrap();
         state.finish(wrong);
         assert_eq!(state.into_made().unwrap().certificates[0].met(), met, "{factor}");
     }

@@ -14,6 +14,7 @@ use rayspin_run::BatchSize;
 use serde::Serialize;
 
 pub use spec::Spec;
+pub(crate) use state::Slab;
 pub use state::{Certificate, Solve, Solving};
 
 /// Bytes of a real number.

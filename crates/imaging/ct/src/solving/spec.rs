@@ -15,6 +15,8 @@ const CPU_SLAB: usize = 512;
 #[derive(Debug)]
 pub struct Spec<'a> {
     device: &'a Device,
+    /// The devices that share the work, the first of which is `device`.
+    devices: Vec<Device>,
     geometry: &'a ProjectionGeometry,
     grid: VolumeGrid,
     batch_sizes: BatchSizes,
@@ -23,22 +25,41 @@ pub struct Spec<'a> {
 }
 
 impl<'a> Spec<'a> {
-    /// `certifies` says whether outputs are to be compared with exact sums.
+    /// `beside` are the devices that share the work with `device`. `certifies` says whether outputs are to be
+    /// compared with exact sums.
     pub(crate) fn new(
         device: &'a Device,
+        beside: &[Device],
         geometry: &'a ProjectionGeometry,
         grid: VolumeGrid,
         batch_sizes: BatchSizes,
         certifies: bool,
     ) -> Self {
         // An attempt on a GPU may be followed by another one.
-        let keeps_lines = device.kind() == BackendKind::Cuda;
-        Self { device, geometry, grid, batch_sizes, keeps_lines, certifies }
+        let keeps_lines = device.kind() == BackendKind::Cuda || !beside.is_empty();
+        let devices = std::iter::once(device).chain(beside).cloned().collect();
+        Self { device, devices, geometry, grid, batch_sizes, keeps_lines, certifies }
     }
 
     /// Where it is computed.
     pub fn device(&self) -> &'a Device {
         self.device
+    }
+
+    /// The devices that share the work. The first one is [`device`](Self::device).
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Whether several devices share the work.
+    pub fn is_shared(&self) -> bool {
+        self.devices.len() > 1
+    }
+
+    /// `0..count` in a part for each device, which differ by one at most.
+    pub fn shares(&self, count: usize) -> Vec<Range<usize>> {
+        let devices = self.devices.len();
+        (0..devices).map(|k| k * count / devices..(k + 1) * count / devices).collect()
     }
 
     /// The rays.
@@ -76,11 +97,11 @@ impl<'a> Spec<'a> {
         self.certifies
     }
 
-    /// The slices that are taken at a time, one part after another.
-    pub fn slabs(&self) -> Vec<Range<usize>> {
-        let slices = self.grid.shape_zyx()[0];
-        let most = if self.on_gpu() { slices } else { CPU_SLAB };
-        parts(slices, self.batch_sizes.slices.unwrap_or(most))
+    /// The slices of a device that it takes at a time, one part after another.
+    pub fn slabs(&self, planes: &Range<usize>) -> Vec<Range<usize>> {
+        let most = if self.on_gpu() { planes.len() } else { CPU_SLAB };
+        let slabs = parts(planes.len(), self.batch_sizes.slices.unwrap_or(most));
+        slabs.into_iter().map(|slab| planes.start + slab.start..planes.start + slab.end).collect()
     }
 
     /// Views that a GPU holds at a time.

@@ -7,7 +7,6 @@ use rand_chacha::ChaCha8Rng;
 use rayspin_core::{C64, Error, ProjectionGeometry, Result};
 use rayspin_device::Array;
 use rayspin_kernels::projection::{Weighting, reference};
-use rayspin_linop::{LinearOp as _, Projection};
 use rayspin_run::{Certify, draws, errors_of};
 use serde::Serialize;
 
@@ -33,13 +32,21 @@ pub struct Solve {
     pub converged: bool,
 }
 
+/// The slices that a device makes of its filtered projections.
+pub(crate) struct Slab<'a> {
+    /// The rays of the filtered projections.
+    pub(crate) geometry: &'a ProjectionGeometry,
+    pub(crate) filtered: &'a Array<f32>,
+    pub(crate) planes: Range<usize>,
+}
+
 /// Line integrals and what becomes of them while a method runs.
 pub struct Solving<'a> {
     spec: &'a Spec<'a>,
     lines: Option<Cow<'a, Array3<f32>>>,
     certify: Option<Certify>,
-    /// Filtered projections, on a GPU where it holds all of them.
-    pub(crate) filtered: Option<Array<f32>>,
+    /// Filtered projections of each device, on a GPU where it holds all of its own.
+    pub(crate) filtered: Vec<Array<f32>>,
     volume: Option<Vec<f32>>,
     solve: Option<Solve>,
     notes: Vec<String>,
@@ -52,7 +59,7 @@ impl<'a> Solving<'a> {
             spec,
             lines: Some(lines),
             certify,
-            filtered: None,
+            filtered: Vec::new(),
             volume: None,
             solve: None,
             notes: Vec::new(),
@@ -76,12 +83,25 @@ impl<'a> Solving<'a> {
     ///
     /// Errors: they were taken before.
     pub(crate) fn lines(&self, views: Range<usize>) -> Result<Cow<'_, [f32]>> {
+        let [_, rows, _] = self.spec.geometry().shape();
+        self.lines_of_rows(views, 0..rows)
+    }
+
+    /// The line integrals of some rows of some views, in C order.
+    ///
+    /// Errors: they were taken before.
+    pub(crate) fn lines_of_rows(&self, views: Range<usize>, rows: Range<usize>) -> Result<Cow<'_, [f32]>> {
         let lines = self.lines.as_ref().ok_or_else(|| lost("line integrals"))?;
-        let lines = lines.slice(ndarray::s![views, .., ..]);
+        let lines = lines.slice(ndarray::s![views, rows, ..]);
         Ok(match lines.to_slice() {
             Some(values) => Cow::Borrowed(values),
             None => Cow::Owned(lines.iter().copied().collect()),
         })
+    }
+
+    /// The rays.
+    pub(crate) fn geometry(&self) -> &ProjectionGeometry {
+        self.spec.geometry()
     }
 
     /// Adds a note for the user.
@@ -100,18 +120,16 @@ impl<'a> Solving<'a> {
     }
 
     /// If the run certifies, compares random voxels within `radius_mm` of the axis with the exact sums over
-    /// filtered projections.
+    /// filtered projections, each in its slab.
     pub(crate) fn certify_backprojection(
         &mut self,
-        geometry: &ProjectionGeometry,
-        filtered: &Array<f32>,
+        slabs: &[Slab<'_>],
         radius_mm: f64,
         volume: &[f32],
     ) -> Result<()> {
         if self.certify.is_none() {
             return Ok(());
         }
-        let filtered = &filtered.read()?[..];
         let grid = self.spec.grid();
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
         let seen = |voxel: usize| {
@@ -120,11 +138,16 @@ impl<'a> Solving<'a> {
             x.hypot(y) <= radius_mm
         };
         let indices = self.drawn(volume.len());
-        let exact = |&voxel: &usize| match seen(voxel) {
-            true => reference::backproject_at(geometry, grid, Weighting::Magnification, filtered, voxel),
-            false => 0.0,
-        };
-        let exact: Vec<f64> = indices.iter().map(exact).collect();
+        let mut exact = vec![0.0; indices.len()];
+        for Slab { geometry, filtered, planes } in slabs {
+            let filtered = &filtered.read()?[..];
+            for (exact, &voxel) in exact.iter_mut().zip(&indices) {
+                if planes.contains(&(voxel / (nx * ny))) && seen(voxel) {
+                    *exact =
+                        reference::backproject_at(geometry, grid, Weighting::Magnification, filtered, voxel);
+                }
+            }
+        }
         self.certify_sums("back-projection", &indices, &exact, volume, BACKPROJECTION);
         Ok(())
     }
@@ -161,25 +184,18 @@ impl<'a> Solving<'a> {
         self.certify.is_some()
     }
 
-    /// If the run certifies, compares random line integrals of the volume with the exact sums.
-    pub(crate) fn certify_projection(
-        &mut self,
-        project: &Projection<f32>,
-        volume: &Array<f32>,
-    ) -> Result<()> {
-        let Some(certify) = self.certify else { return Ok(()) };
-        let lines = project.forward(volume)?.into_vec()?;
-        let values = volume.read()?;
+    /// If the run certifies, compares random ones of the volume's line integrals with the exact sums.
+    pub(crate) fn certify_projection(&mut self, lines: &[f32], volume: &[f32]) {
+        let Some(certify) = self.certify else { return };
         let mut rng = ChaCha8Rng::seed_from_u64(certify.seed);
         let indices = draws(&mut rng, certify.outputs, lines.len());
         let computed: Vec<C64> = indices.iter().map(|&pixel| C64::new(lines[pixel].into(), 0.0)).collect();
         let (geometry, grid) = (self.spec.geometry(), self.spec.grid());
-        let exact = |&pixel: &usize| C64::new(reference::pixel(geometry, grid, &values, pixel), 0.0);
+        let exact = |&pixel: &usize| C64::new(reference::pixel(geometry, grid, volume, pixel), 0.0);
         let exact: Vec<C64> = indices.iter().map(exact).collect();
         let square: f64 = lines.iter().map(|&value| f64::from(value).powi(2)).sum();
         let errors = errors_of(&computed, &exact, (square / lines.len() as f64).sqrt());
         self.certificates.push(Certificate::new("projection", lines.len(), &errors, PROJECTION));
-        Ok(())
     }
 
     pub(crate) fn into_made(self) -> Result<Reconstruction> {

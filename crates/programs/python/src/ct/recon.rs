@@ -237,7 +237,9 @@ fn input_of(scan: &Bound<'_, PyAny>) -> PyResult<(Input, Vec<PathBuf>)> {
 /// scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file: a scan with a
 ///     header, or an array of projections with `arc`.
 /// method: a name of `ct.methods()`; the one that suits the rays unless given, which `notes` say.
-/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
+/// device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU. "cuda:all" and
+///     "cuda:0,2" are several GPUs: each makes some slices of the volume, or in iterations projects along
+///     the rays of some views.
 /// grid: the voxels, or `matrix`, `voxel_mm` and `centre_mm`; those that the detector resolves unless given.
 /// correct: names of `ct.corrections()`, or `{name: {parameter: value}}`.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
@@ -360,7 +362,7 @@ impl Wanted {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let py = scan.py();
-        let processor = Processor::named(device)?;
+        let (processor, beside) = Processor::several(device)?;
         let (input, sources) = input_of(scan)?;
         let keywords = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
         let mut given = Given::default();
@@ -379,6 +381,7 @@ impl Wanted {
         };
         settings.put(job::options(), &given, &mut request).map_err(|error| of_run(Call::Ct, error))?;
         let mut place = ComputeTarget::of(processor.device);
+        place.beside = beside.into_iter().map(|processor| processor.device).collect();
         place.finish_on_cpu = device == "auto";
         Ok(Self { request, place, sources })
     }

@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use rayspin_ct::corrections::ActsOn;
+use rayspin_ct::methods::Shared;
 use rayspin_ct::recon::{ReconOptions, arriving_budget, budget, slices_at_a_time};
-use rayspin_device::{Backend, Device};
+use rayspin_device::{Backend, Device, cuda};
 use rayspin_io::{Format, SeriesWriter};
+use rayspin_report::number;
 use rayspin_run::{BatchSize, Budget, Job, Limits, Plan, plan_within};
 
 use super::arriving::at_a_time;
@@ -54,10 +56,20 @@ impl Planned<'_> {
         let [nz, ny, nx] = self.options.grid.shape_zyx();
         let sizes = self.options.batch_sizes;
         let mut title = format!("{nx} x {ny} x {nz} voxels");
+        title.extend(shares(&self.plan, &self.options, &self.lines).map(|shares| format!(", {shares}")));
         title.extend(sizes.slices.map(|count| format!(", {count} slices at a time")));
         title.extend(sizes.views.map(|count| format!(", {count} views at a time")));
         title
     }
+}
+
+/// How the work is shared among GPUs, in words.
+fn shares(plan: &Plan, options: &ReconOptions, lines: &Lines) -> Option<String> {
+    let (shared, shares) = options.shares(&lines.geometry)?;
+    let parts: Vec<String> = shares.iter().map(usize::to_string).collect();
+    let held: Vec<String> = plan.budget.cards.iter().map(|peak| number::bytes(*peak)).collect();
+    let (what, parts, held) = (shared.what, parts.join(" + "), held.join(" + "));
+    Some(format!("{what} {parts} on {} GPUs, which hold {held}", shares.len()))
 }
 
 impl<'a> Chosen<'a> {
@@ -77,6 +89,8 @@ impl<'a> Chosen<'a> {
             job.process += target.decide(plan.as_ref(), session.starting.take(), recorder, &mut notes)?;
             job.device = target.device.clone();
         }
+        job.process += target.open_beside(recorder, &mut notes)?;
+        job.share(&mut target.beside, &mut notes);
         let mut limits = target.limits()?;
         let mut fitted = plan_within(&mut job, &limits).map_err(of_scan)?;
         if let Err(short) = &fitted
@@ -85,6 +99,7 @@ impl<'a> Chosen<'a> {
             notes.push(why);
             job.device = target.device.clone();
             job.options.batch_sizes = Default::default();
+            job.options.beside.clear();
             limits = target.limits()?;
             fitted = plan_within(&mut job, &limits).map_err(of_scan)?;
         }
@@ -96,6 +111,9 @@ impl<'a> Chosen<'a> {
                 return Err(Short { scan, less: LESS }.refusal(&short, &limits));
             }
         };
+        if let Some(shares) = shares(&plan, &options, &lines) {
+            session.told.say(shares);
+        }
         Ok(Planned { session, lines, options, plan, limits })
     }
 }
@@ -107,6 +125,36 @@ struct PlanJob<'a> {
     process: u64,
     options: &'a mut ReconOptions,
     device: Device,
+}
+
+impl PlanJob<'_> {
+    /// Decides how many of the devices beside the first share its work. `notes` say why others have nothing
+    /// to do.
+    fn share(&mut self, beside: &mut Vec<Device>, notes: &mut Vec<String>) {
+        if beside.is_empty() {
+            return;
+        }
+        let (name, all) = (self.options.method.about().name, 1 + beside.len());
+        let idle = match (&self.lines.values, self.options.shared(&self.lines.geometry)) {
+            (Source::Arriving(_), _) => Some("it adds up views as they arrive".to_owned()),
+            (Source::Whole(_), None) => Some(format!("method {name} runs on one")),
+            (Source::Whole(_), Some(Shared { what, count, parts })) if parts < 2 => {
+                Some(format!("method {name} cannot share {count} {what}"))
+            }
+            (Source::Whole(_), Some(Shared { what, count, parts })) => {
+                if parts < all {
+                    notes.push(format!("{parts} of {all} GPUs compute: method {name} shares {count} {what}"));
+                    beside.truncate(parts - 1);
+                }
+                None
+            }
+        };
+        if let Some(why) = idle {
+            notes.push(format!("one GPU computes, and those beside it do not: {why}"));
+            beside.clear();
+        }
+        self.options.beside.clone_from(beside);
+    }
 }
 
 impl Job for PlanJob<'_> {
@@ -153,6 +201,7 @@ impl Job for PlanJob<'_> {
             Source::Arriving(_) => arriving_budget(device, geometry, self.options, at_a_time(geometry))?,
         };
         let volume = own.result;
+        whole.cards = own.cards;
         whole.stages.extend(own.stages);
         whole.result = volume;
         // What the writer of a format takes, which may make complex numbers of real ones.
@@ -167,6 +216,10 @@ impl Job for PlanJob<'_> {
                 }
             }
         }
+        // Copies on their way to and from the other devices.
+        let beside = self.options.beside.iter();
+        let staging = beside.map(|device| cuda::staging_bytes(device.cpu_side().threads())).sum::<u64>();
+        whole.stages.iter_mut().filter(|stage| stage.name != "read").for_each(|stage| stage.bytes += staging);
         Ok(plan_of(whole, self.process, &self.device))
     }
 }

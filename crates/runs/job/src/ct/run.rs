@@ -15,7 +15,7 @@ use super::read::{Lines, Source};
 use super::request::Request;
 use super::states::Session;
 use crate::asked::{record, recorded};
-use crate::compute_target::expect_memory;
+use crate::compute_target::{expect_memory, peaks};
 use crate::{Error, Result, Told, rows};
 
 /// A volume, how it came about, and the record so far.
@@ -115,6 +115,10 @@ impl Finished<'_> {
         recorder.parameter("certificates", serde_json::json!(made.certificates));
         if let Backend::Cuda(cuda) = self.device.backend() {
             recorder.parameter("GPU memory peak", cuda.memory_used().1);
+            let beside = peaks(&options.beside);
+            if !beside.is_empty() {
+                recorder.parameter("GPU memory peaks beside", beside);
+            }
         }
         Ok(())
     }

@@ -57,7 +57,6 @@ impl<'a> Begun<'a> {
         monitor: Monitor<'a>,
         recorder: RunRecorder,
     ) -> Result<Self> {
-        target.expect_one("a CT scan")?;
         target.memory = request.memory;
         let process = target.bytes_before();
         let kind = read::kind(&request)?;
@@ -139,6 +138,7 @@ impl<'a> Understood<'a> {
             grid,
             certify: request.certify,
             batch_sizes: Default::default(),
+            beside: Vec::new(),
             finish_on_cpu: session.target.finish_on_cpu,
         };
         request.corrections.expect_volume(options.grid.shape_zyx())?;

@@ -25,7 +25,7 @@ use super::source::{Made, Source};
 use super::stream::layout_of;
 use super::taken::Taken;
 use super::{record, stopped};
-use crate::compute_target::expect_memory;
+use crate::compute_target::{expect_memory, peaks};
 use crate::{Error, Result, Told};
 
 /// Images, how they came about, and the record so far.
@@ -225,11 +225,7 @@ impl Finished<'_> {
         record::solves(recorder, &self.solves);
         if let Backend::Cuda(cuda) = self.device.backend() {
             recorder.parameter("GPU memory peak", cuda.memory_used().1);
-            let peak = |device: &Device| match device.backend() {
-                Backend::Cuda(cuda) => cuda.memory_used().1,
-                Backend::Cpu(_) => 0,
-            };
-            let beside: Vec<u64> = options.run.beside.iter().map(peak).collect();
+            let beside = peaks(&options.run.beside);
             if !beside.is_empty() {
                 recorder.parameter("GPU memory peaks beside", beside);
             }
