@@ -11,7 +11,7 @@ use rayspin_ct::analytic::Extend;
 use rayspin_ct::methods::{Cgls, Fbp, Fdk, Fourier, Method, Mlem, OsSart, Sirt, TotalVariation};
 use rayspin_ct::recon::{BatchSizes, ReconOptions, Reconstruction, budget, reconstruct};
 use rayspin_device::cuda::Driver;
-use rayspin_device::{Backend, Device};
+use rayspin_device::{Backend, BackendKind, Device};
 use rayspin_emu::{Emulator, Fault, Faulty};
 use rayspin_run::Certify;
 
@@ -65,7 +65,8 @@ fn apart(found: &Array3<f32>, expected: &Array3<f32>) -> f32 {
     most(&(found - expected)) / most(expected)
 }
 
-/// Checks a volume against that of one device, and that it has the same bits again.
+/// Checks a volume against that of one device, and that it has the same bits again. The transpose of a
+/// projection to few slices adds in any order on a GPU, so iterations there agree to rounding.
 fn check(
     what: &str,
     devices: &[Device],
@@ -84,7 +85,9 @@ fn check(
     let steps = |made: &Reconstruction| made.solve.as_ref().map(|solve| solve.residuals.len());
     assert_eq!(steps(&several), steps(&one), "{what}");
     let again = made(devices, scan, options).unwrap();
-    assert!(again.volume == several.volume, "{what}");
+    let any_order = devices[0].kind() == BackendKind::Cuda && one.solve.is_some();
+    let error = apart(&again.volume, &several.volume);
+    assert!(error <= if any_order { most } else { 0.0 }, "{what}: {error:e} from run to run");
 }
 
 #[test]
