@@ -27,6 +27,16 @@ fn cards(count: usize) -> (Vec<Arc<Faulty>>, Vec<Device>) {
     (0..count).map(card).unzip()
 }
 
+/// Processors, emulated GPUs, and this machine's GPU, where there is one, opened several times.
+fn groups() -> Vec<Vec<Device>> {
+    let open = |count: usize| {
+        let host = || Device::cpu_with_threads(1).unwrap();
+        (0..count).map(|_| Device::cuda(0, host()).ok()).collect::<Option<Vec<_>>>()
+    };
+    let own = [2, 3].into_iter().filter_map(open);
+    [processors(2), processors(3), cards(2).1, cards(3).1].into_iter().chain(own).collect()
+}
+
 /// Line integrals of odd sizes through something that fills the field of view.
 fn scan(shape: [usize; 3], source: Option<f64>, offset: f64) -> (Array3<f32>, ProjectionGeometry) {
     let [views, rows, columns] = shape;
@@ -97,8 +107,7 @@ fn slabs_of_several_devices_are_the_volume_of_one() {
     let parallel = scan([13, 9, 25], None, 0.0);
     let fan = scan([17, 1, 33], Some(80.0), 0.0);
     let edge = Fdk { extend: Extend::Edge, ..Fdk::default() };
-    let lists = || vec![processors(2), processors(3), cards(2).1, cards(3).1];
-    for devices in lists() {
+    for devices in groups() {
         check("cone", &devices, &cone, &options(Fdk::default(), [11, 13, 12]), 2e-6);
         check("rows that go on", &devices, &cone, &options(edge.clone(), [11, 13, 12]), 2e-6);
         check("shifted detector", &devices, &shifted, &options(Fdk::default(), [7, 9, 10]), 2e-6);
@@ -139,7 +148,7 @@ fn views_of_several_devices_make_the_volume_of_one() {
         Arc::new(TotalVariation { iterations: 4, ..TotalVariation::default() }),
     ];
     for method in methods {
-        for devices in [processors(2), processors(3), cards(2).1, cards(3).1] {
+        for devices in groups() {
             let options = ReconOptions { method: method.clone(), ..options(Fdk::default(), [7, 9, 8]) };
             check(method.about().name, &devices, &cone, &options, 2e-5);
         }
