@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A group has `ACQ_phase_factor` lines, as RARE reads them after one excitation. Objects come in the order
-//! of `ACQ_obj_order`. The lines that they read are the steps of `PVM_EncSteps1` and `PVM_EncSteps2`.
+//! of `ACQ_obj_order`; without it, slices come in the order of `PVM_ObjOrderList`. The lines that they read are the steps of `PVM_EncSteps1` and `PVM_EncSteps2`.
 
 use rayspin_scan::mri::Counters;
 
@@ -39,8 +39,10 @@ enum Loop {
 }
 
 impl Objects {
+    /// What had to be assumed goes to `notes`.
+    ///
     /// Errors: counts that are absent, 0 or do not fit each other; an order that is no order.
-    pub(super) fn of(folder: &Folder) -> Result<Self> {
+    pub(super) fn of(folder: &Folder, notes: &mut Vec<String>) -> Result<Self> {
         let Folder { acqp, method, .. } = folder;
         let least = |name: &str| match acqp.expect_count(name)? {
             count @ 1..=MOST_COUNTED => Ok(count),
@@ -50,13 +52,33 @@ impl Objects {
         if !objects.is_multiple_of(slices) {
             return Err(acqp.field("NI", format!("a multiple of the {slices} slices (NSLICES)"), objects));
         }
-        let order = permutation(folder, "ACQ_obj_order", acqp.counts("ACQ_obj_order")?, objects)?;
+        let order = match acqp.counts("ACQ_obj_order")? {
+            Some(order) => Some(permutation(folder, "ACQ_obj_order", Some(order), objects)?),
+            None => None,
+        };
         let own = method.counts("PVM_ObjOrderList")?.filter(|own| own.len() == slices);
+        let listed = own.is_some();
         let slice_order = match own {
             Some(own) => permutation(folder, "PVM_ObjOrderList", Some(own), slices)?,
-            None if objects == slices => order.clone(),
-            None => (0..slices).collect(),
+            None => match &order {
+                Some(order) if objects == slices => order.clone(),
+                _ => (0..slices).collect(),
+            },
         };
+        let order = order.unwrap_or_else(|| {
+            let of_slice = objects / slices;
+            if slices > 1 {
+                let instead = match listed {
+                    true => "in the order of PVM_ObjOrderList",
+                    false => "in ascending order, which a scan of interleaved slices is not",
+                };
+                notes.push(format!("acqp has no ACQ_obj_order: slices are taken {instead}"));
+            }
+            slice_order
+                .iter()
+                .flat_map(|slice| (0..of_slice).map(move |own| slice * of_slice + own))
+                .collect()
+        });
         let loops = match seen(folder, objects * repetitions, slices) {
             Some(loops) => loops,
             None => {

@@ -36,7 +36,7 @@ pub(super) fn open(path: &Path, monitor: &Monitor<'_>) -> Result<BareScan> {
     expect_images(&folder, &mut notes)?;
     let stored = Stored::of(&folder)?;
     let dims = folder.dims()?;
-    let objects = Objects::of(&folder)?;
+    let objects = Objects::of(&folder, &mut notes)?;
     let kind = kind(&folder, &stored, &mut notes)?;
     let steps = match kind {
         Kind::Paths(_) => Vec::new(),

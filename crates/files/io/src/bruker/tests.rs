@@ -41,7 +41,7 @@ fn sample(scan: usize, coil: usize, place: usize) -> C32 {
 #[test]
 fn a_folder_and_its_raw_data_are_one_scan() {
     let folder = tempfile::tempdir().unwrap();
-    let path = lay(folder.path(), &Small::grid());
+    let path = lay(folder.path(), &Small { acqp: "##$ACQ_obj_order=( 2 )\n0 1\n".into(), ..Small::grid() });
     for path in [path.clone(), path.join("fid")] {
         assert_eq!(detect(&path).unwrap().name, "Bruker ParaVision");
         let names: Vec<_> = parts(&path).iter().map(|file| file.file_name().unwrap().to_owned()).collect();
@@ -85,6 +85,29 @@ fn trains_of_rare_fill_lines_by_their_steps() {
         assert_eq!(readout.position[2], 2.0 * slice as f32);
         assert_eq!(readout.data[[1, 4]], sample(number, 1, 4));
     }
+}
+
+#[test]
+fn slices_without_an_order_come_as_the_method_lists_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |small: &Small| {
+        let scan = read(&lay(folder.path(), small)).unwrap();
+        std::fs::remove_dir_all(folder.path().join("7")).unwrap();
+        let slices: Vec<u16> = scan.acquisitions.iter().take(6).map(|own| own.counters.slice).collect();
+        let said: Vec<String> =
+            scan.notes.into_iter().filter(|note| note.contains("ACQ_obj_order")).collect();
+        (slices, said)
+    };
+    let (stated, nothing) = of(&Small::rare());
+    assert_eq!((&stated[..], nothing.len()), (&[0, 0, 2, 2, 1, 1][..], 0));
+    let without = Small { acqp: String::new(), ..Small::rare() };
+    let (listed, said) = of(&without);
+    assert_eq!((listed, said.len()), (stated, 1));
+    assert!(said[0].contains("PVM_ObjOrderList"), "{said:?}");
+    let more = without.more.replace("##$PVM_ObjOrderList=( 3 )\n0 2 1\n", "");
+    let (ascending, said) = of(&Small { more, ..without });
+    assert_eq!((&ascending[..], said.len()), (&[0, 0, 1, 1, 2, 2][..], 1));
+    assert!(said[0].contains("ascending"), "{said:?}");
 }
 
 #[test]
@@ -199,7 +222,7 @@ fn echoes_are_contrasts_and_every_other_may_run_backwards() {
 #[test]
 fn scans_that_were_broken_off_give_their_whole_repetitions() {
     let folder = tempfile::tempdir().unwrap();
-    let path = lay(folder.path(), &Small::grid());
+    let path = lay(folder.path(), &Small { acqp: "##$ACQ_obj_order=( 2 )\n0 1\n".into(), ..Small::grid() });
     let bytes = std::fs::read(path.join("fid")).unwrap();
     std::fs::write(path.join("fid"), &bytes[..bytes.len() - 100]).unwrap();
     let scan = read(&path).unwrap();
