@@ -39,11 +39,23 @@ impl Method for Cartesian {
     fn suits(&self, facts: &Facts) -> Option<String> {
         // Sizes run along x, y, z; the lines lie along x.
         let lines: usize = facts.matrix.iter().skip(1).product();
-        (facts.pattern == Pattern::Full).then(|| match facts.readouts {
-            some if some < lines => {
-                format!("{some} of {lines} lines without gaps: the image has a lower resolution")
+        let axes: Vec<&str> = (facts.coverage.iter().zip(["x", "y", "z"]))
+            .filter_map(|(part, axis)| (*part < 1.0).then_some(axis))
+            .collect();
+        (facts.pattern == Pattern::Full).then(|| {
+            let some = facts.readouts;
+            let grid = match some < lines {
+                true => format!("{some} of {lines} lines without gaps"),
+                false => "a grid without gaps".to_owned(),
+            };
+            match (&axes[..], some < lines) {
+                ([], true) => format!("{grid}: the image has a lower resolution"),
+                ([], false) => grid,
+                (axes, _) => format!(
+                    "{grid}, measured farther on one side along {} (partial Fourier)",
+                    axes.join(" and ")
+                ),
             }
-            _ => "a full grid".to_owned(),
         })
     }
 
@@ -54,5 +66,38 @@ impl Method for Cartesian {
             Step::new("inverse FFT", move |state, _| direct::transform(spec, grid.sampled, how, state))
                 .needs(move || direct::needs(spec, grid.sampled, how)),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array3;
+    use rayspin_core::{C32, Geometry};
+
+    use super::*;
+    use crate::scan::Frame;
+
+    #[test]
+    fn the_reason_is_true_of_partial_fourier() {
+        let reason = |x: std::ops::Range<usize>, y: std::ops::Range<usize>| {
+            let kspace = Array3::from_shape_fn((2, 32, 32), |(_, row, column)| {
+                C32::from(f32::from(y.contains(&row) && x.contains(&column)))
+            });
+            let frame = Frame::from_grid(kspace.into_dyn(), Geometry::default()).unwrap();
+            Cartesian::default().suits(&Facts::of(&frame, None, 1).unwrap()).unwrap()
+        };
+        assert_eq!(reason(0..32, 0..32), "a grid without gaps");
+        assert_eq!(
+            reason(10..32, 0..32),
+            "a grid without gaps, measured farther on one side along x (partial Fourier)"
+        );
+        let lines = reason(0..32, 8..32);
+        assert_eq!(
+            lines,
+            "24 of 32 lines without gaps, measured farther on one side along y (partial Fourier)"
+        );
+        assert!(reason(10..32, 8..32).contains("along x and y"));
+        // Alike on both sides: nothing is estimated.
+        assert_eq!(reason(0..32, 8..24), "16 of 32 lines without gaps: the image has a lower resolution");
     }
 }
