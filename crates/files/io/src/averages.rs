@@ -83,6 +83,10 @@ struct Kept {
 }
 
 impl ScanReader for Kept {
+    fn images_elsewhere(&self) -> Option<String> {
+        self.reader.images_elsewhere()
+    }
+
     fn path(&self) -> &Path {
         self.reader.path()
     }

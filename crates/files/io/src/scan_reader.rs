@@ -103,6 +103,11 @@ pub trait ScanReader: Send {
     /// What had to be assumed or repaired, one sentence each, by the acquisitions read so far.
     fn notes(&self) -> Vec<String>;
 
+    /// Where the file holds images, if the part of it that is read holds none.
+    fn images_elsewhere(&self) -> Option<String> {
+        None
+    }
+
     /// The scan with zeros for samples, which share memory, where heads alone describe it.
     fn without_samples(&self) -> Option<Scan> {
         None

@@ -10,7 +10,7 @@ use rayspin_device::cpu::{expect_memory, prefer_huge_pages, zeroed};
 use rayspin_scan::mri::{Acquisition, AcquisitionHead, Label, Scan, ScanHeader, SlicePlace, SlicePlaces};
 
 use super::block::{Block, bit};
-use super::file::{Generation, TwixFile};
+use super::file::{Generation, Measurement, TwixFile};
 use super::geometry;
 use super::header::{self, Dwell};
 use super::list::Blocks;
@@ -28,6 +28,8 @@ pub(super) struct Reader {
     /// Slices as the protocol has them, for heads without a place.
     slices: BTreeMap<u16, geometry::Slice>,
     notes: Vec<String>,
+    /// The measurement's place in the file.
+    index: usize,
 }
 
 impl Reader {
@@ -71,7 +73,7 @@ impl Reader {
             }
         }
         let dwell = Dwell::of(&texts, file.generation == Generation::Vb);
-        let reader = Self { header, readouts: blocks.readouts, dwell, slices, notes, file };
+        let reader = Self { header, readouts: blocks.readouts, dwell, slices, notes, index, file };
         Ok(reader.with_repairs_said())
     }
 
@@ -327,6 +329,26 @@ impl ScanReader for Reader {
 
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
+    }
+
+    fn images_elsewhere(&self) -> Option<String> {
+        if self.readouts.iter().any(|block| block.flags.is_image()) {
+            return None;
+        }
+        let has_images = |measurement: &Measurement| {
+            let texts = Texts::read(&self.file, measurement).ok()?;
+            let blocks = Blocks::list(&self.file, measurement, texts.length, &Monitor::silent()).ok()?;
+            blocks.readouts.iter().any(|block| block.flags.is_image()).then_some(())
+        };
+        let measurements = &self.file.measurements;
+        let file = self.file.path.file_name().unwrap_or_default().to_string_lossy();
+        let with: Vec<String> = (measurements.iter().enumerate())
+            .filter(|(index, measurement)| *index != self.index && has_images(measurement).is_some())
+            .map(|(index, _)| format!("{file}:{}", index + 1))
+            .collect();
+        let (number, count) = (self.index + 1, measurements.len());
+        (!with.is_empty())
+            .then(|| format!("measurement {number} of {count} was read; images are in {}", with.join(", ")))
     }
 
     fn without_samples(&self) -> Option<Scan> {

@@ -168,6 +168,12 @@ fn read_file(path: &Path, reading: &Reading<'_>, monitor: &Monitor<'_>) -> Resul
     let protocol = Some(Arc::new(Protocol::of(reader.header(), &reader.heads())));
     let of_file = |error| input.error(error);
     let mut notes = Vec::new();
+    if contents.images.is_empty()
+        && let Some(elsewhere) = reader.images_elsewhere()
+    {
+        let expected = "at least one that carries image data";
+        return Err(io::Error::field(path, "acquisitions", expected, format!("none: {elsewhere}")).into());
+    }
     let labels = selection.choose(contents.images.keys().copied(), &mut notes).map_err(of_file)?;
     let places = reader.slice_places();
     let labels = places.sorted(labels, &mut notes);
