@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A group has `ACQ_phase_factor` lines, as RARE reads them after one excitation. Objects come in the order
-//! of `ACQ_obj_order`; without it, slices come in the order of `PVM_ObjOrderList`. The lines that they read are the steps of `PVM_EncSteps1` and `PVM_EncSteps2`.
+//! of `ACQ_obj_order`; without it, slices come in the order of `PVM_ObjOrderList`. The lines that they read
+//! are the steps of `PVM_EncSteps1` and `PVM_EncSteps2`.
 
 use rayspin_scan::mri::Counters;
 

@@ -160,7 +160,8 @@ fn texts(node: &Node, path: &str, out: &mut Vec<(String, String)>) {
     }
 }
 
-fn write(out: &mut Xml, node: &Node) {
+/// Writes an element with all that it holds.
+pub(super) fn write(out: &mut Xml, node: &Node) {
     if node.children().is_empty() {
         return out.leaf(&node.name, node.text());
     }

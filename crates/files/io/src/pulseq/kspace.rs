@@ -6,6 +6,7 @@ use ndarray::Array2;
 use rayspin_device::cpu::expect_memory;
 
 use super::parse::{Adc, Block, Gradient, MOST, Pulse, Text, Version};
+use super::timing::{Excitation, Taken, Times};
 use crate::{Error, Result};
 
 /// The largest flip angle, in degrees, of a pulse that excites, where the file does not state its use.
@@ -28,6 +29,9 @@ pub(super) struct Timeline<'a> {
     offsets: [f64; 3],
     /// The gradients at the end of the block before, Hz/m.
     ends: [f64; 3],
+    /// The time at the begin of the block, s.
+    clock: f64,
+    times: Times,
 }
 
 /// A gradient's waveform within its block: times in s, Hz/m.
@@ -51,18 +55,20 @@ impl<'a> Timeline<'a> {
             moments: [0.0; 3],
             offsets: [0.0; 3],
             ends: [0.0; 3],
+            clock: 0.0,
+            times: Times::default(),
         }
     }
 
-    /// The places of the samples of each readout, `[sample, axis]` in 1/m.
-    pub(super) fn readouts(mut self) -> Result<Vec<Array2<f64>>> {
+    /// The places of the samples of each readout, `[sample, axis]` in 1/m, and when things happen.
+    pub(super) fn readouts(mut self) -> Result<(Vec<Array2<f64>>, Times)> {
         self.expect_bounds()?;
         let mut readouts = Vec::new();
         for (number, block) in self.text.blocks.iter().enumerate() {
             let adc = self.event("ADC", number, block.adc, &self.text.adcs)?.copied();
             readouts.extend(self.block(number, block, adc)?);
         }
-        Ok(readouts)
+        Ok((readouts, self.times))
     }
 
     /// Errors: more samples than memory has room for, or more points of shapes than real sequences play.
@@ -148,6 +154,15 @@ impl<'a> Timeline<'a> {
         let mut places = Vec::with_capacity(3 * adc.map_or(0, |adc| adc.samples));
         let mut areas = waves.each_ref().map(Area::new);
         for (time, event) in events {
+            if let (Event::Excitation, Some(pulse)) = (event, &pulse) {
+                let time = self.clock + time;
+                let Played { degrees, offset_hz, .. } = *pulse;
+                self.times.excitations.push(Excitation { time, degrees, offset_hz });
+            }
+            if let (Event::Sample, true, Some(adc)) = (event, places.is_empty(), adc) {
+                let excitation = self.times.excitations.len().checked_sub(1);
+                self.times.taken.push(Taken { excitation, first: self.clock + time, dwell: adc.dwell });
+            }
             let begin = self.moments;
             let moments: [f64; 3] = std::array::from_fn(|axis| begin[axis] + areas[axis].until(time));
             for (axis, moment) in moments.into_iter().enumerate() {
@@ -164,6 +179,7 @@ impl<'a> Timeline<'a> {
             let end = wave.last().filter(|end| end[0] + 1e-9 >= duration);
             self.ends[axis] = end.map_or(0.0, |end| end[1]);
         }
+        self.clock += duration;
         let Some(adc) = adc else { return Ok(None) };
         Array2::from_shape_vec((adc.samples, 3), places)
             .map(Some)
@@ -227,6 +243,30 @@ impl<'a> Timeline<'a> {
         }
     }
 
+    /// The flip angle of a pulse in degrees, on resonance: 360 |∫ B(t) dt|, B in Hz.
+    fn flip_angle(&self, pulse: &Pulse, times: &[f64], magnitude: &[f64]) -> f64 {
+        let phase = self.unpacked("a pulse", pulse.phase).unwrap_or_default();
+        let value = |index: usize| {
+            let turn = std::f64::consts::TAU * phase.get(index).copied().unwrap_or(0.0);
+            let magnitude = magnitude.get(index).copied().unwrap_or(0.0);
+            [magnitude * turn.cos(), magnitude * turn.sin()]
+        };
+        // Samples on the raster stand for their middles; others are joined by lines.
+        let width = |index: usize| match pulse.times {
+            0 => self.rf_raster,
+            _ => {
+                let before = times[index.saturating_sub(1)];
+                let behind = times[(index + 1).min(times.len() - 1)];
+                (behind - before) / 2.0
+            }
+        };
+        let [re, im] = (0..times.len()).fold([0.0, 0.0], |[re, im], index| {
+            let (width, [own_re, own_im]) = (width(index), value(index));
+            [re + own_re * width, im + own_im * width]
+        });
+        (pulse.amplitude * re.hypot(im)).abs() * 360.0
+    }
+
     /// When a pulse acts in its block, and how.
     fn played(&self, number: usize, pulse: &Pulse) -> Result<Played> {
         let what = format!("the RF pulse of block {}", number + 1);
@@ -266,7 +306,12 @@ impl<'a> Timeline<'a> {
             // Inversion, saturation and preparation come before an excitation.
             _ => None,
         };
-        Ok(Played { centre: pulse.delay + centre, end: pulse.delay + length, event })
+        let degrees = match event {
+            Some(Event::Excitation) => self.flip_angle(pulse, &times, &magnitude),
+            _ => 0.0,
+        };
+        let (centre, end) = (pulse.delay + centre, pulse.delay + length);
+        Ok(Played { centre, end, event, degrees, offset_hz: pulse.offset_hz })
     }
 }
 
@@ -275,6 +320,9 @@ struct Played {
     centre: f64,
     end: f64,
     event: Option<Event>,
+    /// The flip angle of an excitation.
+    degrees: f64,
+    offset_hz: f64,
 }
 
 /// The area under a waveform, piecewise linear, up to times that rise.

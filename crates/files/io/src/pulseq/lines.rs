@@ -42,13 +42,15 @@ pub(super) struct Line {
 }
 
 impl Lines {
-    /// The lines of readouts `[sample, axis]` in cycles/m, with what each is for. `space` is the image.
+    /// The lines of readouts `[sample, axis]` in cycles/m, with what each is for. `space` is the image; along
+    /// axes that are not `encoded` all lines are one.
     ///
     /// Errors: why they are none, in words.
     pub(super) fn of(
         readouts: &[Array2<f64>],
         flags: &[Flags],
         space: &EncodedSpace,
+        encoded: [bool; 3],
     ) -> std::result::Result<Self, &'static str> {
         let cycles = space.fov_mm.map(|mm| 1e-3 * mm);
         if cycles.iter().any(|fov| !(fov.is_finite() && *fov > 0.0)) {
@@ -67,7 +69,7 @@ impl Lines {
             let along: Vec<f64> = readout.column(0).iter().map(|k| k * cycles[0]).collect();
             let reversed = along[samples - 1] < along[0];
             let mut line = [0, 0];
-            for (axis, line) in (1..3).zip(&mut line) {
+            for (axis, line) in (1..3).zip(&mut line).filter(|(axis, _)| encoded[*axis]) {
                 let column = readout.column(axis);
                 let (low, high) = column
                     .iter()

@@ -9,7 +9,7 @@
 //! one refocuses. Inversion and saturation come before an excitation, so that they do not count.
 //!
 //! Readouts that are lines along x, whole cycles per field of view apart, make a Cartesian or echo-planar
-//! scan. All others lie along a trajectory.
+//! scan. All others lie along a trajectory. An axis along which k is the same for all samples is not encoded.
 //!
 //! K. J. Layton et al., *Pulseq: a rapid and hardware-independent pulse sequence prototyping framework*, Magn
 //! Reson Med 77:1544, 2017; the format's specification (pulseq.github.io).
@@ -20,10 +20,11 @@ mod parse;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod timing;
 
 use std::path::{Path, PathBuf};
 
-use ndarray::{ArcArray2, Array2, s};
+use ndarray::{ArcArray2, Array2};
 use rayspin_core::{Monitor, TrajectoryUnits};
 use rayspin_scan::mri::{
     Acquisition, AcquisitionHead, EncodedSpace, Flags, MAX_MATRIX, Scan, ScanHeader, SlicePlaces,
@@ -31,11 +32,19 @@ use rayspin_scan::mri::{
 };
 
 use self::lines::{Line, Lines};
+pub(crate) use self::timing::Followed;
+use self::timing::Times;
+use crate::ismrmrd::with_sequence;
 use crate::scan_reader::{Contents, ScanReader};
 use crate::{Error, Result, read_text};
 
 /// Cycles per field of view that a line of phase encoding is wide at most.
 const LINE: f64 = 1e-2;
+/// How much k may change along an axis that is not encoded, as a part of its change along the widest axis.
+/// Rounding of areas in the file stays below 1e-5.
+const CONSTANT: f64 = 1e-4;
+/// Cycles per field of view by which all samples may lie off the centre without a word.
+const OFFSET: f64 = 0.5;
 /// Cycles per field of view by which samples may lie beyond the edge of the matrix.
 const EDGE: f64 = 0.25;
 
@@ -63,7 +72,32 @@ pub struct Sequence {
     path: PathBuf,
     readouts: Vec<Array2<f64>>,
     fov_mm: Option<[f64; 3]>,
+    /// What is said of a field of view that is not stated as it should be.
+    fov_said: Option<String>,
+    times: Times,
     on_lines: bool,
+}
+
+/// The field of view in mm that a sequence defines, and what is said of one that is not three lengths in m.
+fn field_of_view(text: &parse::Text) -> (Option<[f64; 3]>, Option<String>) {
+    let own = text.numbers("FOV").and_then(|numbers| <[f64; 3]>::try_from(numbers).ok());
+    match own.filter(|own| own.iter().all(|length| length.is_finite() && *length > 0.0)) {
+        // No scanner is as wide as a metre along all axes.
+        Some(own) if own.iter().all(|length| *length > 1.0) => {
+            let [x, y, z] = own;
+            (
+                Some(own),
+                Some(format!("defines a FOV of {x} {y} {z}, which is read as mm: in m no scanner holds it")),
+            )
+        }
+        Some(own) => (Some(own.map(|metres| 1e3 * metres)), None),
+        None => {
+            let stated = text.definitions.get("FOV");
+            let what =
+                |stated: &String| format!("defines the FOV '{stated}', which is not three lengths in m");
+            (None, Some(stated.map_or_else(|| "defines no FOV".to_owned(), what)))
+        }
+    }
 }
 
 impl Sequence {
@@ -74,17 +108,12 @@ impl Sequence {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = parse::Text::parse(path, &read_text(path)?)?;
-        let fov_mm = match text.numbers("FOV").as_deref() {
-            Some(&[x, y, z]) if [x, y, z].iter().all(|&metres| metres > 0.0) => {
-                Some([x, y, z].map(|m| 1e3 * m))
-            }
-            _ => None,
-        };
-        let readouts = kspace::Timeline::new(path, &text).readouts()?;
+        let (fov_mm, fov_said) = field_of_view(&text);
+        let (readouts, times) = kspace::Timeline::new(path, &text).readouts()?;
         if readouts.is_empty() {
             return Err(Error::field(path, "ADC events", "at least one", 0));
         }
-        Ok(Self { path: path.to_owned(), readouts, fov_mm, on_lines: true })
+        Ok(Self { path: path.to_owned(), readouts, fov_mm, fov_said, times, on_lines: true })
     }
 
     /// The sequence whose readouts lie along trajectories, also where they are the lines of a grid.
@@ -106,14 +135,14 @@ impl Sequence {
     /// header is the scan's.
     ///
     /// Errors: other numbers of readouts or samples than the sequence has.
-    fn placement(&self, header: &ScanHeader, heads: &[(Flags, usize)]) -> Result<Placement> {
-        let played = || heads.iter().filter(|(flags, _)| !flags.contains(Flags::NOISE));
+    fn placement(&self, header: &ScanHeader, heads: &[AcquisitionHead]) -> Result<Placement> {
+        let played = || heads.iter().filter(|head| !head.flags.contains(Flags::NOISE));
         let count = played().count();
         if count != self.readouts.len() {
             let expected = format!("{count}, one for each readout of the scan");
             return Err(Error::field(&self.path, "ADC events", expected, self.readouts.len()));
         }
-        for (number, ((_, samples), own)) in played().zip(&self.readouts).enumerate() {
+        for (number, (AcquisitionHead { samples, .. }, own)) in played().zip(&self.readouts).enumerate() {
             if *samples != own.nrows() {
                 let field = format!("samples of ADC event {number}");
                 return Err(Error::field(
@@ -125,9 +154,11 @@ impl Sequence {
             }
         }
         let mut header = self.header(header);
-        let flags: Vec<Flags> = played().map(|(flags, _)| *flags).collect();
+        header.xml = header.xml.map(|xml| with_sequence(xml, &self.followed(played())));
+        let flags: Vec<Flags> = played().map(|head| head.flags).collect();
         let lines = self.lines(&header, &flags);
-        let notes = self.said(&header, lines.as_ref());
+        let images = flags.iter().filter(|flags| flags.is_image()).count();
+        let notes = self.said(&header, lines.as_ref(), images);
         let places: Vec<Place> = match &lines {
             Ok(lines) => {
                 header.trajectory_units = None;
@@ -135,8 +166,14 @@ impl Sequence {
                 lines.each.iter().map(|line| Place::of(lines, line)).collect()
             }
             Err(_) => {
-                let dims = if self.is_flat() { 2 } else { 3 };
-                let along = |places: &Array2<f64>| places.slice(s![.., ..dims]).mapv(|k| k as f32);
+                let encoded = self.encoded();
+                let dims = dims(encoded);
+                let along = |places: &Array2<f64>| {
+                    Array2::from_shape_fn((places.nrows(), dims), |(sample, axis)| match encoded[axis] {
+                        true => places[[sample, axis]] as f32,
+                        false => 0.0,
+                    })
+                };
                 self.readouts.iter().map(|places| Place::Along(along(places).into_shared())).collect()
             }
         };
@@ -145,7 +182,7 @@ impl Sequence {
             true => Place::Nowhere,
             false => places.next().unwrap_or(Place::Nowhere),
         };
-        let places = heads.iter().map(|(flags, _)| of(*flags)).collect();
+        let places = heads.iter().map(|head| of(head.flags)).collect();
         Ok(Placement { header, places, notes })
     }
 
@@ -158,11 +195,16 @@ impl Sequence {
         if header.encodings.iter().any(|encoding| encoding.recon != first.recon) {
             return Err("the header has several fields of view");
         }
-        Lines::of(&self.readouts, flags, &first.recon)
+        Lines::of(&self.readouts, flags, &first.recon, self.encoded())
     }
 
-    /// Says what was understood.
-    fn said(&self, header: &ScanHeader, lines: std::result::Result<&Lines, &&'static str>) -> Vec<String> {
+    /// Says what was understood of readouts, among which are this number of images'.
+    fn said(
+        &self,
+        header: &ScanHeader,
+        lines: std::result::Result<&Lines, &&'static str>,
+        images: usize,
+    ) -> Vec<String> {
         let Some(encoding) = header.encodings.first() else { return Vec::new() };
         let [x, y, z] = encoding.recon.matrix;
         let size = if z == 1 { format!("{x} × {y}") } else { format!("{x} × {y} × {z}") };
@@ -174,20 +216,51 @@ impl Sequence {
             },
             Err(why) => format!("along a trajectory, as {why}"),
         };
-        vec![format!(
+        let mut notes = vec![format!(
             "samples lie where {file} has them ({how}): they fill a matrix of {size} (`--matrix` sets another)"
-        )]
+        )];
+        if let Some(said) = &self.fov_said {
+            let [x, y, z] = encoding.recon.fov_mm;
+            let instead = match self.fov_mm {
+                Some(_) => String::new(),
+                None => format!(": the protocol's field of view of {x} × {y} × {z} mm is taken"),
+            };
+            notes.push(format!("{file} {said}{instead}"));
+        }
+        let encoded = self.encoded();
+        if encoded == [true, false, false] && images > 1 {
+            notes.push(format!("k does not change along y: {images} readouts measure one line of k-space"));
+        }
+        for axis in (0..3).filter(|axis| !encoded[*axis]) {
+            let fov_mm = self.fov_mm.map_or(encoding.recon.fov_mm[axis], |own| own[axis]);
+            let [low, high] = self.span(axis);
+            let off = low.midpoint(high) * 1e-3 * fov_mm;
+            if off.abs() >= OFFSET {
+                notes.push(format!(
+                    "all samples lie {off:.2} cycles per field of view off the centre of k-space along {}, where nothing is \
+                     encoded: signal varies in phase across {fov_mm} mm, and part of it is lost",
+                    ["x", "y", "z"][axis]
+                ));
+            }
+        }
+        notes
     }
 
-    /// Whether no sample lies above or below the plane z = 0: k is then smaller than a thousandth of its
-    /// extent along the others.
-    fn is_flat(&self) -> bool {
-        let extent = |axis: usize| {
-            let of =
-                |places: &Array2<f64>| places.column(axis).iter().fold(0.0, |most: f64, k| most.max(k.abs()));
-            self.readouts.iter().map(of).fold(0.0, f64::max)
-        };
-        extent(2) <= 1e-3 * extent(0).max(extent(1))
+    /// The lowest and the highest k along an axis.
+    fn span(&self, axis: usize) -> [f64; 2] {
+        let places = self.readouts.iter().flat_map(|places| places.column(axis).into_iter());
+        places.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], k| [low.min(*k), high.max(*k)])
+    }
+
+    /// Along which axes k changes, and so encodes. A k that is the same for all samples is a phase along its
+    /// axis and no more.
+    fn encoded(&self) -> [bool; 3] {
+        let spread = [0, 1, 2].map(|axis| {
+            let [low, high] = self.span(axis);
+            high - low
+        });
+        let most = spread.into_iter().fold(0.0, f64::max);
+        spread.map(|spread| !(spread <= CONSTANT * most) || !most.is_finite())
     }
 
     /// The matrix that holds all samples along an axis: n numbers from −n/2 to n/2 − 1, n even.
@@ -219,7 +292,8 @@ impl Sequence {
     fn header(&self, header: &ScanHeader) -> ScanHeader {
         let mut header = header.clone();
         header.trajectory_units = Some(TrajectoryUnits::CyclesPerMetre);
-        let axes = if self.is_flat() { 2 } else { 3 };
+        let encoded = self.encoded();
+        let axes = dims(encoded);
         for encoding in &mut header.encodings {
             encoding.trajectory = TrajectoryKind::Other;
             (encoding.step_1, encoding.step_2) = (None, None);
@@ -233,7 +307,7 @@ impl Sequence {
                 matrix[2] = 1;
             }
             for axis in 0..axes {
-                matrix[axis] = self.matrix_along(axis, fov_mm[axis]);
+                matrix[axis] = if encoded[axis] { self.matrix_along(axis, fov_mm[axis]) } else { 1 };
             }
             let space = EncodedSpace { matrix, fov_mm };
             (encoding.encoded, encoding.recon) = (space, space);
@@ -245,8 +319,7 @@ impl Sequence {
     ///
     /// Errors: other numbers of readouts or samples than the sequence has.
     pub fn place(&self, scan: &mut Scan) -> Result<()> {
-        let heads: Vec<(Flags, usize)> =
-            scan.acquisitions.iter().map(|readout| (readout.flags, readout.data.ncols())).collect();
+        let heads: Vec<AcquisitionHead> = scan.acquisitions.iter().map(AcquisitionHead::from).collect();
         self.placement(&scan.header, &heads)?.put_all(scan);
         Ok(())
     }
@@ -255,17 +328,19 @@ impl Sequence {
     ///
     /// Errors: other numbers of readouts or samples than the sequence has.
     pub fn place_reader(&self, reader: Box<dyn ScanReader>) -> Result<Box<dyn ScanReader>> {
-        let heads = reader.heads();
-        let of = |head: &AcquisitionHead| (head.flags, head.samples);
-        let heads: Vec<(Flags, usize)> = heads.iter().map(of).collect();
-        let placement = self.placement(reader.header(), &heads)?;
+        let placement = self.placement(reader.header(), &reader.heads())?;
         Ok(Box::new(Placed { reader, placement }))
     }
 }
 
-/// Said of a scan that a sequence of Pulseq made, while the sequence is not given.
-pub(crate) const UNTOLD: &str = "a Pulseq sequence made the scan: only its file tells where samples lie, such as lines that run backwards \
-                                 (`--sequence scan.seq`)";
+/// Axes of a trajectory: without z where it is not encoded.
+fn dims(encoded: [bool; 3]) -> usize {
+    if encoded[2] { 3 } else { 2 }
+}
+
+/// Said of a scan that a sequence of Pulseq made, while the sequence is not given. More may follow.
+pub(crate) const UNTOLD: &str = "a Pulseq sequence made the scan: only its file tells where samples lie, such as lines that run backwards, \
+                                 and TE, TR and flip angle (`--sequence scan.seq`)";
 
 /// Where the acquisitions of a scan lie, and what its header says of that.
 struct Placement {
@@ -280,7 +355,7 @@ impl Placement {
             place.put(readout);
         }
         scan.header = self.header;
-        scan.notes.retain(|note| note != UNTOLD);
+        scan.notes.retain(|note| !note.starts_with(UNTOLD));
         scan.notes.extend(self.notes);
     }
 }
@@ -391,6 +466,10 @@ impl ScanReader for Placed {
         self.reader.memory_bytes() + self.trajectory_bytes()
     }
 
+    fn images_elsewhere(&self) -> Option<String> {
+        self.reader.images_elsewhere()
+    }
+
     fn library_bytes(&self) -> u64 {
         self.reader.library_bytes()
     }
@@ -410,7 +489,7 @@ impl ScanReader for Placed {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.reader.notes();
-        notes.retain(|note| note != UNTOLD);
+        notes.retain(|note| !note.starts_with(UNTOLD));
         notes.extend(self.placement.notes.clone());
         notes
     }

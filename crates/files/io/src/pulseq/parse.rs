@@ -45,6 +45,8 @@ pub(super) struct Pulse {
     pub(super) centre: Option<f64>,
     /// s
     pub(super) delay: f64,
+    /// How far its frequency lies from the scanner's, Hz.
+    pub(super) offset_hz: f64,
     /// `e` (excitation), `r` (refocusing) and others, where it is stated.
     pub(super) purpose: Option<char>,
 }
@@ -272,17 +274,18 @@ impl Text {
     fn pulse(&mut self, line: &Line<'_>) -> Result<()> {
         let stated = self.version >= Version::STATED;
         let timed = self.version >= Version::TIMED;
-        let (times, centre, delay) = match (stated, timed) {
-            (true, _) => (line.whole(4)?, Some(line.time(5, 1e-6)?), line.time(6, 1e-6)?),
-            (_, true) => (line.whole(4)?, None, line.time(5, 1e-6)?),
-            _ => (0, None, line.time(4, 1e-6)?),
+        let (times, centre, delay, frequency) = match (stated, timed) {
+            (true, _) => (line.whole(4)?, Some(line.time(5, 1e-6)?), line.time(6, 1e-6)?, 9),
+            (_, true) => (line.whole(4)?, None, line.time(5, 1e-6)?, 6),
+            _ => (0, None, line.time(4, 1e-6)?, 5),
         };
         let purpose = if stated { line.words.get(11).and_then(|word| word.chars().next()) } else { None };
         if stated && purpose.is_none() {
             return Err(line.error("the use of the pulse in place 12"));
         }
         let (amplitude, magnitude, phase) = (line.number(1)?, line.whole(2)?, line.whole(3)?);
-        let pulse = Pulse { amplitude, magnitude, phase, times, centre, delay, purpose };
+        let offset_hz = line.number(frequency)?;
+        let pulse = Pulse { amplitude, magnitude, phase, times, centre, delay, offset_hz, purpose };
         self.pulses.insert(line.whole(0)?, pulse);
         Ok(())
     }

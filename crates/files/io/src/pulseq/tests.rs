@@ -145,6 +145,17 @@ fn no_cut_and_no_overwritten_text_does_harm() {
     }
 }
 
+fn drawn(readouts: Vec<Array2<f64>>, fov_mm: Option<[f64; 3]>) -> Sequence {
+    Sequence {
+        path: "a.seq".into(),
+        readouts,
+        fov_mm,
+        fov_said: None,
+        times: Times::default(),
+        on_lines: true,
+    }
+}
+
 fn scan_of(samples: &[usize]) -> Scan {
     let space = EncodedSpace { matrix: [64, 64, 1], fov_mm: [300.0, 300.0, 5.0] };
     let encoding = rayspin_scan::mri::Encoding {
@@ -200,7 +211,7 @@ fn readouts_of_a_scan_get_the_places_of_the_sequence() {
 fn the_matrix_holds_all_samples() {
     let of = |lines: &[f64]| {
         let readouts = lines.iter().map(|&k| Array2::from_elem((4, 3), k * 5.0)).collect();
-        Sequence { path: "a.seq".into(), readouts, fov_mm: None, on_lines: true }.matrix_along(1, 200.0)
+        drawn(readouts, None).matrix_along(1, 200.0)
     };
     let lines = |first: i32, last: i32| (first..=last).map(f64::from).collect::<Vec<f64>>();
     for (first, last, matrix) in
@@ -210,8 +221,7 @@ fn the_matrix_holds_all_samples() {
     }
     let along = |samples: &[f64]| {
         let k = Array2::from_shape_fn((samples.len(), 3), |(i, _)| samples[i] * 5.0);
-        Sequence { path: "a.seq".into(), readouts: vec![k], fov_mm: None, on_lines: true }
-            .matrix_along(0, 200.0)
+        drawn(vec![k], None).matrix_along(0, 200.0)
     };
     let even =
         |first: f64, step: f64, n: usize| (0..n).map(|i| first + step * i as f64).collect::<Vec<f64>>();
@@ -231,7 +241,7 @@ fn along_x(readouts: &[Drawn]) -> Sequence {
         Array2::from_shape_fn((along.len(), 3), |(sample, axis)| [along[sample], *y, *z][axis] * 5.0)
     };
     let readouts = readouts.iter().map(readout).collect();
-    Sequence { path: "epi.seq".into(), readouts, fov_mm: Some([200.0; 3]), on_lines: true }
+    drawn(readouts, Some([200.0; 3]))
 }
 
 /// A train of lines from `first` on, of which every other one runs backwards.
@@ -386,9 +396,182 @@ fn readouts_that_are_no_lines_of_a_grid_lie_along_a_trajectory() {
         Array2::from_shape_fn((32, 3), |(sample, axis)| (sample as f64 - 16.0) * turn[axis] * 5.0)
     };
     let readouts = (0..8).map(|index| spoke(0.2 * f64::from(index))).collect();
-    let sequence = Sequence { path: "a.seq".into(), readouts, fov_mm: Some([200.0; 3]), on_lines: true };
+    let sequence = drawn(readouts, Some([200.0; 3]));
     let mut scan = measured(&sequence, object);
     sequence.place(&mut scan).unwrap();
     assert!(scan.acquisitions.iter().all(|readout| readout.trajectory.is_some()));
     assert!(scan.notes[0].contains("no lines along x"), "{:?}", scan.notes);
+}
+
+#[test]
+fn an_axis_along_which_k_does_not_change_is_not_encoded() {
+    // A 2-D scan whose slice is not, or not wholly, rephased: k along z is the same up to rounding.
+    for (kz, said) in [(0.0, false), (1e-6, false), (0.3, false), (2.0, true), (-7.25, true)] {
+        let mut readouts = train(&even(-32.0, 1.0, 64), -16, 32);
+        let rounded = |index: usize| kz * (1.0 + 1e-7 * (index % 3) as f64) + 1e-6 * (index % 2) as f64;
+        readouts.iter_mut().enumerate().for_each(|(index, one)| one.1[1] = rounded(index));
+        let sequence = along_x(&readouts);
+        let mut scan = measured(&sequence, object);
+        sequence.place(&mut scan).unwrap();
+        let encoding = &scan.header.encodings[0];
+        assert_eq!(encoding.recon.matrix, [64, 32, 1], "{kz}");
+        assert!(scan.acquisitions.iter().all(|readout| readout.trajectory.is_none()), "{kz}");
+        let about = |note: &String| note.contains("off the centre of k-space along z");
+        assert_eq!(
+            scan.notes.iter().filter(|note| about(note)).count(),
+            usize::from(said),
+            "{:?}",
+            scan.notes
+        );
+        // Along a trajectory, too.
+        let mut along = measured(&sequence, object);
+        sequence.along_trajectories().place(&mut along).unwrap();
+        assert_eq!(along.header.encodings[0].recon.matrix, [64, 32, 1], "{kz}");
+        let two = |readout: &Acquisition| readout.trajectory.as_ref().map(|points| points.ncols()) == Some(2);
+        assert!(along.acquisitions.iter().all(two), "{kz}");
+    }
+    // Partitions of a slab are encoded, be they two.
+    let mut readouts = train(&even(-32.0, 1.0, 64), -16, 32);
+    readouts.iter_mut().skip(16).for_each(|one| one.1[1] = -1.0);
+    let mut scan = measured(&along_x(&readouts), object);
+    along_x(&readouts).place(&mut scan).unwrap();
+    assert_eq!(scan.header.encodings[0].recon.matrix, [64, 32, 2]);
+    // No phase encoding: one line.
+    for ky in [0.0, 3.0] {
+        let mut readouts = train(&even(-32.0, 1.0, 64), 0, 32);
+        readouts.iter_mut().for_each(|one| one.1[0] = ky);
+        let sequence = along_x(&readouts);
+        let mut scan = measured(&sequence, object);
+        sequence.place(&mut scan).unwrap();
+        let encoding = &scan.header.encodings[0];
+        assert_eq!((encoding.recon.matrix, encoding.trajectory), ([64, 1, 1], TrajectoryKind::Epi));
+        let once = scan.notes.iter().filter(|note| note.contains("32 readouts measure one line")).count();
+        assert_eq!(once, 1, "{:?}", scan.notes);
+        assert_eq!(grid(&scan).0.shape()[1..], [1, 64]);
+    }
+}
+
+#[test]
+fn a_field_of_view_that_is_not_stated_in_metres_is_said() {
+    let text = |fov: &str| versions()[2].1.replace("FOV 0.2 0.1 0.005\n", fov);
+    for (fov, taken, said) in [
+        ("FOV 0.2 0.1 0.005\n", [200.0, 100.0, 5.0], None),
+        // Longer than a metre along one axis, as a table is.
+        ("FOV 0.5 1.6 0.5\n", [500.0, 1600.0, 500.0], None),
+        ("FOV 220 210 5\n", [220.0, 210.0, 5.0], Some("220 210 5, which is read as mm")),
+        ("", [300.0, 300.0, 5.0], Some("defines no FOV: the protocol's field of view of 300 × 300 × 5 mm")),
+        (
+            "FOV 0.22\n",
+            [300.0, 300.0, 5.0],
+            Some("the FOV '0.22', which is not three lengths in m: the protocol's"),
+        ),
+        ("FOV 0.2 0.2 0\n", [300.0, 300.0, 5.0], Some("the FOV '0.2 0.2 0'")),
+        ("FOV wide 0.2 0.1\n", [300.0, 300.0, 5.0], Some("the FOV 'wide 0.2 0.1'")),
+    ] {
+        let sequence = read(&text(fov)).unwrap();
+        let mut scan = scan_of(&[30, 8]);
+        sequence.place(&mut scan).unwrap();
+        assert_eq!(scan.header.encodings[0].recon.fov_mm, taken, "{fov}");
+        let found: Vec<&String> = scan.notes.iter().filter(|note| note.contains("FOV")).collect();
+        assert_eq!(found.len(), usize::from(said.is_some()), "{fov}: {found:?}");
+        assert!(said.is_none_or(|said| found[0].contains(said)), "{fov}: {found:?}");
+    }
+}
+
+/// A spin-echo or a gradient-echo train of `lines` of an excitation with slices of this many frequencies, in
+/// version 1.4: blocks of 1 ms, pulses of 100 µs of 2500 Hz (90°) or of 1250 Hz (45°) in their middle.
+fn echo_train(hertz: f64, offsets: &[f64], repetitions: usize, contrasts: usize) -> Sequence {
+    let mut blocks = String::new();
+    let mut number = 0;
+    let mut block = |rest: String| {
+        number += 1;
+        blocks += &format!("{number} 100 {rest} 0\n");
+    };
+    for repetition in 0..repetitions {
+        for slice in 0..offsets.len() {
+            // The line is the repetition, by a blip; the readout goes through k = 0 at 4 of 8 samples.
+            block(format!("{} 0 0 0 0", slice + 1));
+            block(format!("0 1 {} 0 0", 10 + repetition));
+            for contrast in 0..contrasts {
+                block("0 2 0 0 1".to_owned());
+                if contrast + 1 < contrasts {
+                    block("0 3 0 0 0".to_owned());
+                }
+            }
+        }
+    }
+    let pulses: String = (offsets.iter().enumerate())
+        .map(|(slice, offset)| format!("{} {hertz} 1 2 0 450 {offset} 0\n", slice + 1))
+        .collect();
+    // Eight samples of 100 µs at 10 cycles/m each, from the middle of the flat top.
+    let lines: String = (0..repetitions)
+        .map(|line| {
+            format!("{} {} 100 100 100 0\n", 10 + line, 25000.0 * (line as f64 - (repetitions / 2) as f64))
+        })
+        .collect();
+    let text = format!(
+        "[VERSION]\nmajor 1\nminor 4\nrevision 0\n[DEFINITIONS]\nFOV 0.2 0.2 0.005\n[BLOCKS]\n{blocks}[RF]\n{pulses}\
+         [TRAP]\n1 -225000 100 100 100 0\n2 50000 100 800 100 0\n3 -225000 100 100 100 0\n{lines}[ADC]\n1 8 100000 100 0 0\n\
+         [SHAPES]\nshape_id 1\nnum_samples 100\n1\n0\n0\n97\n\nshape_id 2\nnum_samples 100\n0\n0\n98\n"
+    );
+    read(&text).unwrap()
+}
+
+#[test]
+fn times_and_angle_follow_from_the_sequence() {
+    let heads = |sequence: &Sequence, contrasts: usize, counted: bool| {
+        let blank = AcquisitionHead::from(&scan_of(&[8, 8]).acquisitions[1]);
+        let head = |number: usize| {
+            let mut head = AcquisitionHead { flags: Flags::default(), ..blank.clone() };
+            head.counters.contrast = if counted { (number % contrasts) as u16 } else { 0 };
+            head
+        };
+        (0..sequence.readouts().len()).map(head).collect::<Vec<_>>()
+    };
+    let of = |sequence: &Sequence, contrasts: usize, counted: bool| {
+        let found = sequence.followed(heads(sequence, contrasts, counted).iter());
+        (found.repetition_times, found.echo_times, found.flip_angles)
+    };
+    // Excitation at 0.5 ms; the readout's block begins at 2 ms, and k = 0 is its sample at 100 + 450 µs: k is
+    // −45 + 2.5 + 5 (i + ½) there.
+    let one = echo_train(2500.0, &[0.0], 4, 1);
+    let place = |sample: usize| one.readouts()[0][[sample, 0]];
+    let nearest = (0..8).min_by(|a, b| place(*a).abs().total_cmp(&place(*b).abs())).unwrap();
+    let echo = 2.0 + 0.1 + 0.1 * (nearest as f64 + 0.5) - 0.5;
+    assert_eq!(of(&one, 1, false), (vec![3.0], vec![rounded(echo)], vec![90.0]));
+    // Slices come in turn.
+    let slices = echo_train(1250.0, &[-500.0, 0.0, 500.0], 2, 1);
+    assert_eq!(of(&slices, 1, false), (vec![9.0], vec![rounded(echo)], vec![45.0]));
+    // Two echoes, which readouts count or do not.
+    let echoes = echo_train(1250.0, &[0.0], 4, 2);
+    assert_eq!(of(&echoes, 2, true), (vec![5.0], vec![rounded(echo), rounded(echo + 2.0)], vec![45.0]));
+    assert_eq!(of(&echoes, 2, false), (vec![5.0], vec![], vec![45.0]));
+    // A single excitation repeats nothing.
+    assert_eq!(of(&echo_train(2500.0, &[0.0], 1, 1), 1, false).0, Vec::<f64>::new());
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[test]
+fn what_follows_from_the_sequence_stands_in_the_protocol() {
+    let sequence = echo_train(2500.0, &[0.0], 4, 1);
+    let folder = tempfile::tempdir().unwrap();
+    let simulated = rayspin_mri::simulate::simulate(&Default::default(), &Monitor::silent()).unwrap().scan;
+    crate::ismrmrd::write(folder.path().join("a.h5"), &simulated, Identity::default()).unwrap();
+    let header = crate::ismrmrd::header(folder.path().join("a.h5"), None).unwrap();
+    let stated = "<sequenceParameters><TR>100</TR><TE>10</TE><TI>5</TI></sequenceParameters>";
+    let plain = header.xml.unwrap();
+    let with = plain.replace("</encoding>", &format!("</encoding>{stated}"));
+    for (xml, inversion) in [(plain, vec![]), (with, vec![5.0])] {
+        let mut placed = measured(&sequence, object);
+        placed.header.xml = Some(xml);
+        sequence.place(&mut placed).unwrap();
+        let own = crate::Protocol::of(&placed.header, &[]).sequence;
+        let followed = sequence
+            .followed(placed.acquisitions.iter().map(AcquisitionHead::from).collect::<Vec<_>>().iter());
+        assert_eq!((&own.repetition_times_ms, &own.flip_angles_deg), (&vec![3.0], &vec![90.0]));
+        assert_eq!((own.echo_times_ms, own.inversion_times_ms), (followed.echo_times, inversion));
+    }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rayspin_core::{C32, C64, Monitor};
 use rayspin_io::pulseq::Sequence;
-use rayspin_io::{ScanFile, ScanOptions, detect, open_scan, read_scan};
+use rayspin_io::{Protocol, ScanFile, ScanOptions, detect, open_scan, read_scan};
 use rayspin_scan::mri::corrections::{Corrections, Value};
 use rayspin_scan::mri::{Flags, FrameOptions, Label, Samples, Scan, TrajectoryKind};
 
@@ -223,11 +223,27 @@ fn sequences_of_real_scans_lie_where_pypulseq_has_them() {
         let along = sequence.clone().along_trajectories();
         let along = along.place_reader(open_scan(&scan, &Monitor::silent()).unwrap()).unwrap();
         assert!(along.heads().iter().all(|head| head.trajectory));
-        let matrix = placed.header().encodings[0].recon.matrix;
+        // Without phase encoding there is one line.
+        let lines = if name.ends_with("pe0") { 1 } else { 96 };
+        let columns = if name.starts_with("02") { 60 } else { 96 };
+        assert_eq!(placed.header().encodings[0].recon.matrix, [columns, lines, 1], "{name}");
+        // Echo times of pypulseq: from the last excitation to the sample that is nearest to k = 0.
+        let told = Protocol::of(placed.header(), &[]).sequence;
+        let echo = [("basic_epi_96x96_pe", 43.253), ("ramp_sampling_epi_96x96_pe", 27.53175)]
+            .into_iter()
+            .find_map(|(own, echo)| (lines > 1 && name.contains(own)).then_some(echo));
+        assert_eq!(told.echo_times_ms.len(), usize::from(echo.is_some()), "{name}: {told:?}");
         assert!(
-            name.starts_with("02") || name.ends_with("pe0") || matrix == [96, 96, 1],
-            "{name}: {matrix:?}"
+            told.echo_times_ms.iter().zip(echo).all(|(own, wanted)| (own - wanted).abs() < 1e-3),
+            "{told:?}"
         );
+        assert_eq!((&told.flip_angles_deg[..], told.repetition_times_ms.len()), (&[90.0][..], 0), "{name}");
+        // The protocol states an echo time of 10 ms, whichever the sequence.
+        let untold = open_scan(&scan, &Monitor::silent()).unwrap();
+        assert_eq!(Protocol::of(untold.header(), &[]).sequence, Default::default(), "{name}");
+        let placeholders = |note: &String| note.contains("placeholders, which are left out: TE 10 ms");
+        assert_eq!(untold.notes().iter().filter(|note| placeholders(note)).count(), 1, "{name}");
+        assert!(!placed.notes().iter().any(|note| placeholders(note)), "{name}");
     }
     let (scan, other) = ("mri/twix/epi_ve11.dat.xz", "mri/twix/02_03_ro_dur_1200_pe0.seq.xz");
     if let [Some(scan), Some(other)] = [scan, other].map(|name| unpacked(name, folder.path())) {
