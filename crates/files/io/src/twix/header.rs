@@ -29,6 +29,8 @@ struct Measured {
     centre_partition: usize,
     slices: [usize; 2],
     repetitions: [usize; 2],
+    /// Whether k = 0 lies in the middle of all image readouts, and nothing of them is discarded.
+    symmetric: bool,
     /// Whether lines run in both directions, and references for their phases are there.
     echo_planar: bool,
 }
@@ -54,6 +56,9 @@ impl Measured {
             centre_partition: image().next().map_or(0, |block| usize::from(block.centre_partition)),
             slices: range(|block| block.counters.slice),
             repetitions: range(|block| block.counters.repetition),
+            symmetric: image().all(|block| {
+                block.discard == [0, 0] && 2 * usize::from(block.centre_sample) == usize::from(block.samples)
+            }),
             echo_planar: image().any(|block| block.flags.contains(Flags::REVERSE))
                 && blocks.iter().any(|block| block.flags.contains(Flags::PHASE_CORRECTION)),
         }
@@ -70,10 +75,10 @@ pub(super) fn xml(texts: &Texts, blocks: &[Block], notes: &mut Vec<String>) -> S
     measurement(&mut out, texts);
     system(&mut out, texts, &measured);
     encoding(&mut out, texts, &measured, notes);
-    if texts.protocol("tSequenceFileName").is_some_and(|name| name.to_lowercase().contains("pulseq")) {
-        notes.push(UNTOLD.to_owned());
+    match texts.protocol("tSequenceFileName").is_some_and(|name| name.to_lowercase().contains("pulseq")) {
+        true => notes.push(untold(texts)),
+        false => sequence(&mut out, texts),
     }
-    sequence(&mut out, texts);
     kind_of_sequence(&mut out, texts);
     out.close("ismrmrdHeader");
     out.text
@@ -289,6 +294,20 @@ fn spaces(texts: &Texts, measured: &Measured, notes: &mut Vec<String>) -> Spaces
         encoded = EncodedSpace { matrix, fov_mm: fov };
         recon = encoded;
     }
+    // A partial echo has k = 0 beside its middle.
+    let without_oversampling = !contradicted
+        && oversampling > 1.0
+        && measured.symmetric
+        && (samples as f64 * oversampling).round() == columns as f64
+        && ramps(texts).is_none();
+    if without_oversampling {
+        notes.push(format!(
+            "the protocol states {columns} samples a readout, and readouts have {samples} with the centre of k-space in their middle: the \
+             readouts hold, over the protocol's field of view without oversampling"
+        ));
+        encoded.matrix[0] = samples;
+        encoded.fov_mm[0] = fov[0];
+    }
     Spaces { encoded, recon, contradicted }
 }
 
@@ -333,6 +352,21 @@ fn sequence(out: &mut Xml, texts: &Texts) {
     let spacing = spacing.or_else(|| texts.numbers(&MEASUREMENT, "lEchoSpacing").first().copied());
     leaf(out, "echo_spacing", spacing.filter(|time| *time > 0.0).map(milliseconds));
     out.close("sequenceParameters");
+}
+
+/// What is said where a sequence of Pulseq is not given. Its protocol keeps the times and the angle that the
+/// interpreter came with.
+fn untold(texts: &Texts) -> String {
+    let milliseconds =
+        |key: &str| texts.number(key).map(|microseconds| format!("{} ms", microseconds / 1000.0));
+    let angle = texts.number("adFlipAngleDegree[0]").map(|angle| format!("{angle}°"));
+    let stated = [("TE", milliseconds("alTE[0]")), ("TR", milliseconds("alTR[0]")), ("flip angle", angle)];
+    let stated: Vec<String> =
+        stated.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?))).collect();
+    match &stated[..] {
+        [] => UNTOLD.to_owned(),
+        _ => format!("{UNTOLD}; its protocol states placeholders, which are left out: {}", stated.join(", ")),
+    }
 }
 
 /// The words of DICOM for the sequence, which ISMRMRD has as parameters of users.

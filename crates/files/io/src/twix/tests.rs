@@ -285,6 +285,70 @@ fn readouts_hold_where_the_protocol_contradicts_them() {
 }
 
 #[test]
+fn symmetric_readouts_of_half_the_length_have_no_oversampling() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |samples: u16, centre: u16| {
+        let line = |line: u16| {
+            Part::Readout(Readout {
+                samples,
+                coils: 1,
+                counters: [line, 0, 0, 0, 0, 0, 0, 0, 0],
+                centre: [centre, 3, 0],
+                ..Readout::default()
+            })
+        };
+        let mut made_of: Vec<Part> = (0..6).map(line).collect();
+        made_of.push(Part::End);
+        // No samples on ramps.
+        let bytes = made(&made_of, "", true);
+        let plain = |bytes: &[u8]| {
+            let name = b"alRegridMode";
+            let mut bytes = bytes.to_vec();
+            for place in 0..bytes.len() - name.len() {
+                if bytes[place..].starts_with(name) {
+                    bytes[place] = b'x';
+                }
+            }
+            bytes
+        };
+        let scan = read(&put(folder.path(), "a.dat", &plain(&bytes))).unwrap();
+        let encoding = &scan.header.encodings[0];
+        assert_eq!((encoding.recon.matrix, encoding.recon.fov_mm), ([4, 3, 1], [200.0, 150.0, 5.0]));
+        let said = scan.notes.iter().filter(|note| note.contains("without oversampling")).count();
+        (encoding.encoded.matrix[0], encoding.encoded.fov_mm[0], said)
+    };
+    assert_eq!(with(8, 4), (8, 400.0, 0));
+    assert_eq!(with(4, 2), (4, 200.0, 1));
+    // Partial echoes.
+    assert_eq!(with(4, 1), (8, 400.0, 0));
+    assert_eq!(with(6, 2), (8, 400.0, 0));
+}
+
+#[test]
+fn a_measurement_without_images_names_those_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = samples::texts("");
+    let texts: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let noise = || {
+        let noise = Readout { mask: 1 << 25, samples: 16, coils: 2, ..Readout::default() };
+        measurement(&texts, &[Part::Readout(noise), Part::End], true)
+    };
+    let images = || measurement(&texts, &parts(), true);
+    let told = |name: &str, held: &[(&str, Vec<u8>)], chosen: Option<&str>| {
+        let path = put(folder.path(), name, &file(held, |length| length as u64));
+        let path =
+            chosen.map_or(path.clone(), |chosen| PathBuf::from(format!("{}:{chosen}", path.display())));
+        crate::open_scan(&path, &Monitor::silent()).unwrap().images_elsewhere()
+    };
+    let three = [("small", images()), ("noise", noise()), ("noise", noise())];
+    let last = told("three.dat", &three, None).unwrap();
+    assert!(last.contains("measurement 3 of 3") && last.ends_with("three.dat:1"), "{last}");
+    assert!(told("three.dat", &three, Some("2")).unwrap().contains("measurement 2 of 3"));
+    assert_eq!(told("three.dat", &three, Some("1")), None);
+    assert_eq!(told("noise.dat", &[("noise", noise()), ("noise", noise())], None), None);
+}
+
+#[test]
 fn broken_files_are_refused_with_their_field() {
     let folder = tempfile::tempdir().unwrap();
     let sound = made(&parts(), "", true);
