@@ -260,7 +260,7 @@ impl Sequence {
             high - low
         });
         let most = spread.into_iter().fold(0.0, f64::max);
-        spread.map(|spread| !(spread <= CONSTANT * most) || !most.is_finite())
+        spread.map(|spread| spread > CONSTANT * most || !most.is_finite())
     }
 
     /// The matrix that holds all samples along an axis: n numbers from −n/2 to n/2 − 1, n even.

@@ -522,7 +522,7 @@ fn times_and_angle_follow_from_the_sequence() {
     let heads = |sequence: &Sequence, contrasts: usize, counted: bool| {
         let blank = AcquisitionHead::from(&scan_of(&[8, 8]).acquisitions[1]);
         let head = |number: usize| {
-            let mut head = AcquisitionHead { flags: Flags::default(), ..blank.clone() };
+            let mut head = AcquisitionHead { flags: Flags::default(), ..blank };
             head.counters.contrast = if counted { (number % contrasts) as u16 } else { 0 };
             head
         };
