@@ -195,9 +195,12 @@ impl Device {
     }
 
     /// The error of a failure or of memory with this device's [name](Device::name), for work on several
-    /// devices.
+    /// devices. Memory of the host is not this GPU's.
     pub fn named(&self, error: Error) -> Error {
-        error.with_place(&self.name())
+        match (&error, self.backend()) {
+            (Error::Memory { .. }, Backend::Cuda(cuda)) if cuda.failed_allocations() == 0 => error,
+            _ => error.with_place(&self.name()),
+        }
     }
 
     /// Whether two handles are the same device. Arrays of one may then be used on the other.

@@ -53,8 +53,8 @@ impl Method for Cgls {
             iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // The right-hand side, solution, residual, direction and product; data, and later a projection.
-        let needs = move || iterative::needs(spec, 5.0, 1.0, self.iterations + 1);
-        let beside = move || iterative::beside(spec, 1.0);
+        let needs = move || iterative::needs(spec, 5.0, (1.0, 1), self.iterations + 1);
+        let beside = move || iterative::beside(spec, (1.0, 1));
         Ok(vec![
             Step::new("conjugate gradients", solve).progress(self.iterations).needs(needs).beside(beside),
         ])

@@ -11,6 +11,7 @@ use rayspin_linop::{Across, AcrossDevices, LinearOp as _, Op, Projection};
 use rayspin_run::{Bytes, Cost, Effort, Memory, Param, Value};
 use rayspin_solve::{Part, Subset};
 
+use super::Shared;
 use crate::analytic::note_of_truncated;
 use crate::solving::{REAL, Solve, Solving, Spec, lost};
 
@@ -60,11 +61,19 @@ pub(super) type OfSubsets = Vec<Vec<(Projection<f32>, Array<f32>)>>;
 pub(super) fn parts(spec: &Spec<'_>, state: &mut Solving<'_>, subsets: &[Vec<usize>]) -> Result<OfSubsets> {
     let [all, rows, columns] = spec.geometry().shape();
     let devices = spec.devices();
+    let note = note_of_truncated(spec.geometry(), &state.lines(0..all)?);
+    note.into_iter().for_each(|note| state.note(note));
+    if let ([device], [_]) = (devices, subsets)
+        && !spec.keeps_lines()
+    {
+        let data = Array::from_vec(device, &spec.geometry().shape(), state.take_lines()?)?;
+        return Ok(vec![vec![(Projection::new(device, spec.geometry(), spec.grid())?, data)]]);
+    }
     let from = &*state;
     let on_device = |index: usize, ()| -> Result<Vec<_>> {
         let device = &devices[index];
-        let of_subset = |views: &Vec<usize>| {
-            let own = &views[spec.shares(views.len())[index].clone()];
+        let of_subset = |(number, views): (usize, &Vec<usize>)| {
+            let own = &views[share(views.len(), number, index, devices.len())];
             let geometry = spec.geometry().select(own.iter().copied())?;
             let mut data = Array::zeros(device, &geometry.shape())?;
             for (to, &view) in own.iter().enumerate() {
@@ -72,11 +81,9 @@ pub(super) fn parts(spec: &Spec<'_>, state: &mut Solving<'_>, subsets: &[Vec<usi
             }
             Ok((Projection::new(device, &geometry, spec.grid())?, data))
         };
-        subsets.iter().map(of_subset).collect()
+        subsets.iter().enumerate().map(of_subset).collect()
     };
     let of_devices = at_once(devices, devices.iter().map(|_| ()), on_device)?;
-    let note = note_of_truncated(spec.geometry(), &state.lines(0..all)?);
-    note.into_iter().for_each(|note| state.note(note));
     if !spec.keeps_lines() {
         drop(state.take_lines()?);
     }
@@ -127,15 +134,17 @@ pub(super) fn finish(
     monitor.check()?;
     if state.certifies() {
         let values = volume.read()?;
-        let lines = at_once(spec.devices(), spec.shares(spec.geometry().views().len()), |index, views| {
-            let device = &spec.devices()[index];
-            let project = Projection::<f32>::new(device, &spec.geometry().select(views)?, spec.grid())?;
-            match index {
-                0 => project.forward(&volume)?.into_vec(),
-                _ => project.forward(&Array::from_slice(device, volume.shape(), &values)?)?.into_vec(),
-            }
-        })?;
-        state.certify_projection(&lines.concat(), &values);
+        let mut lines =
+            at_once(spec.devices(), spec.shares(spec.geometry().views().len()), |index, views| {
+                let device = &spec.devices()[index];
+                let project = Projection::<f32>::new(device, &spec.geometry().select(views)?, spec.grid())?;
+                match index {
+                    0 => project.forward(&volume)?.into_vec(),
+                    _ => project.forward(&Array::from_slice(device, volume.shape(), &values)?)?.into_vec(),
+                }
+            })?;
+        let lines = if lines.len() == 1 { lines.remove(0) } else { lines.concat() };
+        state.certify_projection(&lines, &values);
     }
     state.finish(volume.into_vec()?);
     state.solved(solve);
@@ -154,11 +163,28 @@ pub(super) fn subsets(views: usize, count: usize) -> Vec<Vec<usize>> {
     order.into_iter().map(|first| (first..views).step_by(count).collect()).collect()
 }
 
+/// The part of a subset of `count` views that device `index` of `devices` takes. Which devices take one view
+/// more changes from subset to subset.
+pub(super) fn share(count: usize, subset: usize, index: usize, devices: usize) -> Range<usize> {
+    let part = (index + subset) % devices.max(1);
+    part * count / devices..(part + 1) * count / devices
+}
+
+/// Views of each device, of all subsets.
+fn views_of_each(spec: &Spec<'_>, subsets: usize) -> Vec<usize> {
+    Shared { subsets, ..Shared::views(spec.geometry().views().len()) }.of_each(spec.devices().len())
+}
+
 /// What a method takes that holds `volumes` volumes on the first device and `lines` times the line integrals
-/// on all of them, with `iterations` of a projection and its transpose each.
-pub(super) fn needs(spec: &Spec<'_>, volumes: f64, lines: f64, iterations: usize) -> Result<Cost> {
+/// on all of them, in so many subsets, with `iterations` of a projection and its transpose each.
+pub(super) fn needs(
+    spec: &Spec<'_>,
+    volumes: f64,
+    (lines, subsets): (f64, usize),
+    iterations: usize,
+) -> Result<Cost> {
     let (volume, line) = (REAL * spec.voxels()?, REAL * spec.pixels()?);
-    let views = spec.shares(spec.geometry().views().len())[0].len();
+    let views = views_of_each(spec, subsets)[0];
     let on_device = (volumes * volume as f64) as u64 + of_views(spec, lines, views)? + of_sum(spec)?.0;
     let memory = match (spec.on_gpu(), spec.keeps_lines()) {
         // A copy of the line integrals goes to the GPU, and the volume comes back.
@@ -177,11 +203,10 @@ pub(super) fn needs(spec: &Spec<'_>, volumes: f64, lines: f64, iterations: usize
 }
 
 /// What each device beside the first takes for the same.
-pub(super) fn beside(spec: &Spec<'_>, lines: f64) -> Result<Vec<Memory>> {
-    let shares = spec.shares(spec.geometry().views().len());
-    let others = spec.devices().iter().zip(shares).skip(1);
-    let one = |(device, views): (&Device, Range<usize>)| {
-        let bytes = of_views(spec, lines, views.len())? + of_sum(spec)?.1;
+pub(super) fn beside(spec: &Spec<'_>, (lines, subsets): (f64, usize)) -> Result<Vec<Memory>> {
+    let others = spec.devices().iter().zip(views_of_each(spec, subsets)).skip(1);
+    let one = |(device, views): (&Device, usize)| {
+        let bytes = of_views(spec, lines, views)? + of_sum(spec)?.1;
         Ok(Memory::temporary(Bytes::on(device, bytes)))
     };
     others.map(one).collect()
@@ -204,7 +229,27 @@ fn of_sum(spec: &Spec<'_>) -> Result<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::subsets;
+    use super::{Shared, share, subsets};
+
+    #[test]
+    fn devices_take_about_as_many_views_of_all_subsets() {
+        for (views, count, devices) in
+            [(100, 15, 4), (90, 15, 4), (180, 15, 8), (101, 7, 3), (13, 4, 3), (9, 1, 4)]
+        {
+            let shared = Shared { subsets: count, ..Shared::views(views) };
+            let each = shared.of_each(devices);
+            assert_eq!(each.iter().sum::<usize>(), views);
+            assert!(
+                each.iter().max().unwrap() - each.iter().min().unwrap() <= 2,
+                "{views} {count}: {each:?}"
+            );
+            for (number, subset) in subsets(views, count).iter().enumerate() {
+                let mut own: Vec<_> = (0..devices).map(|k| share(subset.len(), number, k, devices)).collect();
+                own.sort_by_key(|range| range.start);
+                assert_eq!(own.into_iter().flatten().collect::<Vec<_>>(), Vec::from_iter(0..subset.len()));
+            }
+        }
+    }
 
     #[test]
     fn every_view_is_in_one_subset() {

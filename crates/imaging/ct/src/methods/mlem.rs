@@ -50,8 +50,8 @@ impl Method for Mlem {
             iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // x, Aᵀ1, the step and the scaled step; data, counts, the ratio and a projection.
-        let needs = move || iterative::needs(spec, 4.0, 4.0, self.iterations);
-        let beside = move || iterative::beside(spec, 4.0);
+        let needs = move || iterative::needs(spec, 4.0, (4.0, 1), self.iterations);
+        let beside = move || iterative::beside(spec, (4.0, 1));
         Ok(vec![Step::new("MLEM", solve).progress(self.iterations).needs(needs).beside(beside)])
     }
 }

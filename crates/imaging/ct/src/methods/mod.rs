@@ -63,17 +63,37 @@ pub struct Shared {
     pub count: usize,
     /// The most devices among which they can be shared.
     pub parts: usize,
+    /// Into how many subsets they are divided first, each of which all devices share.
+    pub subsets: usize,
 }
 
 impl Shared {
     /// Slices of the volume: each device makes some of all of them.
     pub fn slices(count: usize) -> Self {
-        Self { what: "slices", count, parts: count }
+        Self { what: "slices", count, parts: count, subsets: 1 }
     }
 
     /// Views of the scan: in each iteration each device projects along the rays of its own ones.
     pub fn views(count: usize) -> Self {
-        Self { what: "views", count, parts: count }
+        Self { what: "views", count, parts: count, subsets: 1 }
+    }
+
+    /// How many of them each of `devices` devices takes.
+    pub fn of_each(&self, devices: usize) -> Vec<usize> {
+        let subsets = iterative::subsets(self.count, self.subsets);
+        let of_device = |index| {
+            let each = subsets.iter().enumerate();
+            each.map(|(number, subset)| iterative::share(subset.len(), number, index, devices).len()).sum()
+        };
+        (0..devices).map(of_device).collect()
+    }
+
+    /// Their number, and of how many subsets, in words.
+    pub fn describe(&self) -> String {
+        match self.subsets {
+            1 => format!("{} {}", self.count, self.what),
+            subsets => format!("{} {} in {subsets} subsets", self.count, self.what),
+        }
     }
 }
 

@@ -41,8 +41,8 @@ impl Method for OsSart {
 
     fn shared(&self, views: usize, _: usize) -> Option<Shared> {
         // The smallest subset has a view for each device.
-        let parts = views / self.subsets.clamp(1, views.max(1));
-        Some(Shared { parts, ..Shared::views(views) })
+        let subsets = self.subsets.clamp(1, views.max(1));
+        Some(Shared { parts: views / subsets, subsets, ..Shared::views(views) })
     }
 
     fn steps<'a>(&'a self, spec: &'a Spec<'a>) -> Result<Vec<Step<'a, Solving<'a>>>> {
@@ -61,12 +61,13 @@ impl Method for OsSart {
             let solve = Solve { solver: "OS-SART", residuals: solved.residuals, converged: solved.converged };
             iterative::finish(spec, state, solved.solution, solve, monitor)
         };
-        let count = self.subsets.clamp(1, views) as f64;
+        let subsets = self.subsets.clamp(1, views);
+        let count = subsets as f64;
         // Data, then with R, and of a subset two residuals.
         let lines = 2.0 + 2.0 / count;
         // C of each subset, x, the step and the scaled step.
-        let needs = move || iterative::needs(spec, count + 3.0, lines, self.iterations);
-        let beside = move || iterative::beside(spec, lines);
+        let needs = move || iterative::needs(spec, count + 3.0, (lines, subsets), self.iterations);
+        let beside = move || iterative::beside(spec, (lines, subsets));
         Ok(vec![Step::new("OS-SART", solve).progress(self.iterations).needs(needs).beside(beside)])
     }
 }

@@ -50,8 +50,8 @@ impl Method for Sirt {
             iterative::finish(spec, state, solved.solution, solve, monitor)
         };
         // x, C, the step and the scaled step; data, R, the residual and the weighted residual.
-        let needs = move || iterative::needs(spec, 4.0, 4.0, self.iterations);
-        let beside = move || iterative::beside(spec, 4.0);
+        let needs = move || iterative::needs(spec, 4.0, (4.0, 1), self.iterations);
+        let beside = move || iterative::beside(spec, (4.0, 1));
         Ok(vec![Step::new("SIRT", solve).progress(self.iterations).needs(needs).beside(beside)])
     }
 }

@@ -70,8 +70,8 @@ impl Method for TotalVariation {
         // FISTA's six, right-hand side twice, three dual fields of three components, and an image; data, and
         // later a projection.
         let needs =
-            move || iterative::needs(spec, 18.0, 1.0, self.iterations + EIGENVALUE.max_iterations + 1);
-        let beside = move || iterative::beside(spec, 1.0);
+            move || iterative::needs(spec, 18.0, (1.0, 1), self.iterations + EIGENVALUE.max_iterations + 1);
+        let beside = move || iterative::beside(spec, (1.0, 1));
         Ok(vec![Step::new("FISTA", solve).progress(self.iterations).needs(needs).beside(beside)])
     }
 }

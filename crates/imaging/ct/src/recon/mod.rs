@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ndarray::Array3;
 use rayspin_core::{Monitor, ProjectionGeometry, Result, VolumeGrid, expect_shape};
 use rayspin_device::Device;
-use rayspin_run::{Budget, Bytes, Certify, Ledger, Recoverable, halve, with_recovery};
+use rayspin_run::{BatchSize, Budget, Bytes, Certify, Ledger, Recoverable, halve, with_recovery};
 
 use crate::methods::{Method, Shared};
 use crate::scan::{angle_notes, view_angles};
@@ -56,8 +56,16 @@ impl ReconOptions {
     pub fn shares(&self, geometry: &ProjectionGeometry) -> Option<(Shared, Vec<usize>)> {
         let shared = self.shared(geometry)?;
         let devices = shared.parts.min(1 + self.beside.len());
-        let share = |k: usize| (k + 1) * shared.count / devices - k * shared.count / devices;
-        (devices > 1).then(|| (shared, (0..devices).map(share).collect()))
+        (devices > 1).then(|| (shared, shared.of_each(devices)))
+    }
+
+    /// The batch sizes of a run of this scan; of shared slices, those of the device that has most of them.
+    pub fn batches(&self, geometry: &ProjectionGeometry) -> Vec<BatchSize> {
+        let mut volume = self.grid.shape_zyx();
+        if let Some((Shared { what: "slices", .. }, shares)) = self.shares(geometry) {
+            volume[0] = shares.into_iter().max().unwrap_or(volume[0]);
+        }
+        self.batch_sizes.list(geometry.shape(), volume)
     }
 
     /// What several devices may share.
@@ -180,7 +188,7 @@ impl Recoverable for Attempts<'_> {
     fn give_back(&mut self) {}
 
     fn reduce_batch(&mut self) -> Result<Option<String>> {
-        let sizes = self.options.batch_sizes.list(self.geometry.shape(), self.options.grid.shape_zyx());
+        let sizes = self.options.batches(self.geometry);
         let Some((size, to)) = halve(&sizes, true) else { return Ok(None) };
         self.options.batch_sizes.set(size.name, to);
         Ok(Some((size.describe)(to)))

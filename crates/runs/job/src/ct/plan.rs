@@ -138,12 +138,13 @@ impl PlanJob<'_> {
         let idle = match (&self.lines.values, self.options.shared(&self.lines.geometry)) {
             (Source::Arriving(_), _) => Some("it adds up views as they arrive".to_owned()),
             (Source::Whole(_), None) => Some(format!("method {name} runs on one")),
-            (Source::Whole(_), Some(Shared { what, count, parts })) if parts < 2 => {
-                Some(format!("method {name} cannot share {count} {what}"))
+            (Source::Whole(_), Some(shared)) if shared.parts < 2 => {
+                Some(format!("method {name} cannot share {}", shared.describe()))
             }
-            (Source::Whole(_), Some(Shared { what, count, parts })) => {
+            (Source::Whole(_), Some(shared @ Shared { parts, .. })) => {
                 if parts < all {
-                    notes.push(format!("{parts} of {all} GPUs compute: method {name} shares {count} {what}"));
+                    let what = shared.describe();
+                    notes.push(format!("{parts} of {all} GPUs compute: method {name} shares {what}"));
                     beside.truncate(parts - 1);
                 }
                 None
@@ -160,7 +161,7 @@ impl PlanJob<'_> {
 impl Job for PlanJob<'_> {
     fn batch_sizes(&self) -> rayspin_core::Result<Vec<BatchSize>> {
         let (request, options) = (self.request, &self.options);
-        let sizes = || options.batch_sizes.list(self.lines.geometry.shape(), options.grid.shape_zyx());
+        let sizes = || options.batches(&self.lines.geometry);
         let by_slices = |output: &PathBuf| {
             Format::of_name(output).and_then(|format| format.images.as_ref()).is_some_and(|to| to.by_slices)
         };

@@ -101,23 +101,25 @@ impl Epi {
         }
         let references = usable(&readouts.references, readouts);
         let mut text = "phase-correction readouts align the readouts of the two directions (`--epi-phase none` leaves these as they are)";
-        let mut pairs = pairs(&references);
+        let (mut pairs, mut what) = (pairs(&references), "phase-correction readouts");
         if references.is_empty() {
             pairs = pairs_of_lines(&readouts.each);
+            what = "lines that were measured in both directions";
             text = "lines that were measured in both directions tell the phase between the two (`--epi-phase none` leaves it)";
         }
         if pairs.is_empty() {
             return None;
         }
         let phase = Phase::of(&pairs, self.epi_phase == EpiPhase::Linear);
-        let why = "readouts have no phase in common (noise, zeros, or a shift with `--epi-phase constant`) and are not used";
+        let why =
+            "have no phase in common (noise, zeros, or a shift with `--epi-phase constant`) and are not used";
         match phase {
             // Without the phase itself, which differs from image to image: a series has one note.
             Some(_) => note(notes, text),
             None if self.epi_reference == EpiReference::Readouts => {
-                note(notes, format!("phase-correction {why}: {GHOSTS}"));
+                note(notes, format!("{what} {why}: {GHOSTS}"));
             }
-            None => note(notes, format!("phase-correction {why}")),
+            None => note(notes, format!("{what} {why}")),
         }
         phase
     }
@@ -244,12 +246,19 @@ impl Correction for Epi {
 }
 
 /// The readouts of lines that were measured in both directions, each with its partners: trains without phase
-/// encoding, navigators that nothing marks, and scans with the directions exchanged.
+/// encoding, navigators that nothing marks, and scans with the directions exchanged. The readouts of a line
+/// that follow one another are of one time; the field turns the phase of others, which count only without
+/// such ones.
 fn pairs_of_lines<'r>(readouts: &'r [Readout<'r>]) -> Vec<(&'r Readout<'r>, Vec<&'r Readout<'r>>)> {
-    let mut lines: BTreeMap<[u16; 2], Vec<&Readout<'_>>> = BTreeMap::new();
-    for readout in alike(readouts.iter().collect()) {
-        lines.entry([readout.counters.step_1, readout.counters.step_2]).or_default().push(readout);
+    let all = alike(readouts.iter().collect());
+    let line = |readout: &Readout<'_>| [readout.counters.step_1, readout.counters.step_2];
+    let runs = all.chunk_by(|one, next| line(one) == line(next));
+    let together: Vec<_> = runs.flat_map(pairs).collect();
+    if !together.is_empty() {
+        return together;
     }
+    let mut lines: BTreeMap<[u16; 2], Vec<&Readout<'_>>> = BTreeMap::new();
+    all.into_iter().for_each(|readout| lines.entry(line(readout)).or_default().push(readout));
     lines.values().flat_map(|line| pairs(line)).collect()
 }
 
