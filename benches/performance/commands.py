@@ -92,19 +92,19 @@ def commands_gpu(t):
 
 
 @table(
-    "2026-11-27-h200/file_to_file.txt",
+    "2026-11-29-h200/whole_commands.txt",
     "One NVIDIA H200 with 16 cores, files on a RAM disk",
-    "rayspin -q recon mri FILE -o o.nii.gz --record r.json OPTIONS",
-    "Least to largest, without the first run of each scan. `k128.h5` and `k256.h5` are the kooshball scans of the table above.",
+    "python3 benches/whole_commands.py target/release/rayspin /dev/shm",
+    "The same commands on another machine, with a later build. The last column is the wall clock of a process that starts the driver and leaves: a command "
+    "cannot take less.",
 )
 def commands_h200(t):
-    stages, seen = ("plan", "coil sensitivities", "read"), set()
-    t.row("scan", "options", "runs", "wall clock", *stages)
-    for (scan, options), runs in raw.walls(t.text).items():
-        runs = runs if scan in seen else runs[1:]
-        seen.add(scan)
-        cells = (span([found[stage] for _, found in runs], 3, " s") for stage in stages)
-        t.row(f"`{scan}`", f"`{options}`", len(runs), span([wall for wall, _ in runs], 3, " s"), *cells)
+    scans = {"cardiac": "cardiac", "128^3 x 8": "kooshball 128³, 8 coils", "256^3 x 32, 10 iterations": "kooshball 256³, 32 coils"}
+    stages = "start GPU", "read", "plan", "coil sensitivities", "conjugate gradients"
+    start, end = map(float, re.search(r"driver alone: start ([\d.]+) s, end ([\d.]+) s", t.text).groups())
+    t.row("scan", "options", "median", "least to largest", *stages, "driver alone")
+    for options, scan, _, median, ends, found in raw.whole_commands(t.text):
+        t.row(scans[scan], f"`{options}`", seconds(median), f"{ends} s", *(seconds(found[stage]) for stage in stages), seconds(start + end))
 
 
 TURNS = "2026-11-25-h100/file_to_file.txt"

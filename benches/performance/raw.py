@@ -186,16 +186,6 @@ def stages(line):
     return dict(ast.literal_eval(line[line.index("[(") :].split("]")[0] + "]"))
 
 
-def walls(text):
-    """`SCAN OPTIONS wall 1.093 total 0.935 [(stage, s), …]`: {(scan, options): [(wall, stages)]}."""
-    found = {}
-    for line in text.splitlines():
-        match = re.match(r"(\S+\.h5)( .*)? wall ([\d.]+) .*\[\(", line)
-        if match:
-            found.setdefault((match[1], (match[2] or "").strip()), []).append((float(match[3]), stages(line)))
-    return found
-
-
 def walls_in_turns(text):
     """`SCAN METHOD OPTIONS, now: 0.677 s` and a line of stages below: {(scan, build): [(wall, stages)]}."""
     found, lines = {}, text.splitlines()
