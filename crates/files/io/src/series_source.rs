@@ -67,8 +67,9 @@ impl SeriesSource {
     }
 
     /// Makes frames for the coil sensitivities come before the images, if a single image has too few samples
-    /// to estimate the sensitivities well and others add to them. Each slice then has one such frame: its first readouts, with 1.5
-    /// samples for each voxel of the encoded matrix. Returns the frame of the first slice, to look at, if so.
+    /// to estimate the sensitivities well and others add to them. Each slice then has one such frame: its
+    /// first readouts, with 1.5 samples for each voxel of the encoded matrix. Returns the frame of the first
+    /// slice, to look at, if so.
     ///
     /// Errors: as [`SeriesSource::next`].
     pub fn learn_maps(&mut self, notes: &mut Vec<String>, monitor: &Monitor) -> Result<Option<&Frame>> {

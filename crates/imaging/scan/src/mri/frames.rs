@@ -243,7 +243,8 @@ impl SeriesFrames<'_> {
     }
 
     /// The frame that the maps of a slice, by position, are estimated from for all its images; none where a
-    /// single image has enough samples for maps of its own, or others add nothing ([`Series::readouts_of_maps`]).
+    /// single image has enough samples for maps of its own, or others add nothing
+    /// ([`Series::readouts_of_maps`]).
     ///
     /// Errors: as [`FrameIndex::assemble`].
     pub fn maps(

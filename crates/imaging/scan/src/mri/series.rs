@@ -248,9 +248,10 @@ impl Series {
         &self.sequences[*sequence][range.clone()]
     }
 
-    /// The readouts that the maps of slice `slice` (by position) are estimated from, for all its images: those
-    /// of its first image, and more of later times. None where the first image has [`MAPS_SAMPLES`] samples
-    /// for each cell of the matrix that was encoded, or later times add nothing to it; slice 0 tells for all.
+    /// The readouts that the maps of slice `slice` (by position) are estimated from, for all its images:
+    /// those of its first image, and more of later times. None where the first image has [`MAPS_SAMPLES`]
+    /// samples for each cell of the matrix that was encoded, or later times add nothing to it; slice 0 tells
+    /// for all.
     pub fn readouts_of_maps(&self, slice: usize, encoded: &[usize; 3]) -> Option<BTreeSet<usize>> {
         let wanted = (MAPS_SAMPLES * encoded.iter().map(|&n| n as f64).product::<f64>()).min(1e15) as usize;
         let more = self.samples(0) < wanted && self.first_readouts(0, wanted).len() > self.readouts(0).len();

@@ -14,9 +14,9 @@
 //! phase of the autocorrelation of c, which needs no unwrapping. A slope b is a shift of b n / 2π of n
 //! samples. Where it is positive, the echoes of reversed readouts come later in k.
 //!
-//! Without such readouts, r are those of lines that were measured in both directions: of a train without phase
-//! encoding, or of navigators that nothing marks. Where nothing was measured that tells the phase, it is that
-//! of the image of [least entropy](super::entropy).
+//! Without such readouts, r are those of lines that were measured in both directions: of a train without
+//! phase encoding, or of navigators that nothing marks. Where nothing was measured that tells the phase, it
+//! is that of the image of [least entropy](super::entropy).
 //!
 //! H. Bruder, H. Fischer, H.-E. Reinfelder, F. Schmitt, *Image reconstruction for echo planar imaging with
 //! nonequidistant k-space sampling*, Magn Reson Med 23:311, 1992; O. Heid, *Method for the phase correction
