@@ -38,6 +38,6 @@ pub use images_in::{image_series, parse_header, read_images};
 pub use read::{ReadOptions, Reader, contents, header, read, read_with};
 #[doc(hidden)]
 pub use read::{is_read_past_library, open_by_library, read_by_library};
-pub(crate) use sequence::with_sequence;
+pub(crate) use sequence::{Followed, with_sequence};
 pub use summary::{CounterSummary, EncodingSummary, ScanSummary, TrajectorySummary, summarise};
 pub use write::write;

@@ -3,7 +3,15 @@
 use super::header_out::Xml;
 use super::identity::write;
 use super::xml::{self, Node};
-use crate::pulseq::Followed;
+
+/// What follows from a sequence; empty where it does not follow. ms and degrees.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Followed {
+    pub(crate) repetition_times: Vec<f64>,
+    /// By the contrast that readouts count.
+    pub(crate) echo_times: Vec<f64>,
+    pub(crate) flip_angles: Vec<f64>,
+}
 
 /// The parts of `sequenceParameters`, in the schema's order.
 const PARTS: [&str; 6] = ["TR", "TE", "TI", "flipAngle_deg", "sequence_type", "echo_spacing"];

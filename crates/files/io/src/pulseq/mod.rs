@@ -32,7 +32,6 @@ use rayspin_scan::mri::{
 };
 
 use self::lines::{Line, Lines};
-pub(crate) use self::timing::Followed;
 use self::timing::Times;
 use crate::ismrmrd::with_sequence;
 use crate::scan_reader::{Contents, ScanReader};

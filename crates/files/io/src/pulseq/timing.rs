@@ -3,6 +3,7 @@
 use rayspin_scan::mri::AcquisitionHead;
 
 use super::{CONSTANT, Sequence};
+use crate::ismrmrd::Followed;
 
 /// By how much the flip angles of a scan may differ and count as one, degrees.
 const SAME_ANGLE: f64 = 0.1;
@@ -35,15 +36,6 @@ pub(super) struct Times {
     pub(super) excitations: Vec<Excitation>,
     /// Of each readout.
     pub(super) taken: Vec<Taken>,
-}
-
-/// What follows from a sequence; empty where it does not follow. ms and degrees.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Followed {
-    pub(crate) repetition_times: Vec<f64>,
-    /// By the contrast that readouts count.
-    pub(crate) echo_times: Vec<f64>,
-    pub(crate) flip_angles: Vec<f64>,
 }
 
 impl Sequence {
