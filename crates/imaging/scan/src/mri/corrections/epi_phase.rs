@@ -39,6 +39,8 @@ use crate::mri::raw::{Encoding, Flags, note};
 
 /// Least part of Σ|c| that has the phase found. Noise alone reaches about 1/√n for n pixels.
 const AGREE: f64 = 0.5;
+/// Readouts of an image from which on they are a train of echoes, and not lines that were measured twice.
+const TRAIN: usize = 8;
 /// Steps of least squares.
 const STEPS: usize = 3;
 
@@ -248,8 +250,11 @@ impl Correction for Epi {
 /// The readouts of lines that were measured in both directions, each with its partners: trains without phase
 /// encoding, navigators that nothing marks, and scans with the directions exchanged. The readouts of a line
 /// that follow one another are of one time; the field turns the phase of others, which count only without
-/// such ones.
+/// such ones. None of fewer readouts than a train has.
 fn pairs_of_lines<'r>(readouts: &'r [Readout<'r>]) -> Vec<(&'r Readout<'r>, Vec<&'r Readout<'r>>)> {
+    if readouts.len() < TRAIN {
+        return Vec::new();
+    }
     let all = alike(readouts.iter().collect());
     let line = |readout: &Readout<'_>| [readout.counters.step_1, readout.counters.step_2];
     let runs = all.chunk_by(|one, next| line(one) == line(next));
