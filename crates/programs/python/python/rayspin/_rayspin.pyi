@@ -2706,7 +2706,9 @@ def recon_ct(
     scan: from `ct.read_scan`, `ct.Scan.from_arrays` or `simulate.ct`, or the path of a file: a scan with a
         header, or an array of projections with `arc`.
     method: a name of `ct.methods()`; the one that suits the rays unless given, which `notes` say.
-    device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU.
+    device: "cpu", "cuda", "cuda:1", or "auto", the first GPU that works, else the CPU. "cuda:all" and
+        "cuda:0,2" are several GPUs: each makes some slices of the volume, or in iterations projects along
+        the rays of some views.
     grid: the voxels, or `matrix`, `voxel_mm` and `centre_mm`; those that the detector resolves unless given.
     correct: names of `ct.corrections()`, or `{name: {parameter: value}}`.
     progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
