@@ -9,7 +9,7 @@ use super::{
     TrajectoryKind, TrajectoryOptions, Window, calibration, cartesian, fullest, geometry, noncartesian,
 };
 use crate::mri::corrections::{Corrections, Readout, ReadoutHeads, Readouts, grid_size};
-use crate::mri::raw::note;
+use crate::mri::raw::{is_known, note};
 
 /// How frames are taken from a scan.
 #[derive(Debug, Clone, Default)]
@@ -363,6 +363,9 @@ pub fn assemble(parts: Parts<'_>, options: &FrameOptions, notes: &mut Vec<String
                     and the image is wrong if they are not";
         note(notes, text);
     }
+    if with_trajectory == 0 {
+        say_stretched(encoding, &readouts.each, notes);
+    }
     let (matrix, samples, times) = if with_trajectory == 0 {
         cartesian::assemble(&mut readouts, corrections, options.timing(), notes)?
     } else if with_trajectory == stated.len() {
@@ -397,6 +400,32 @@ fn settle(encoding: &mut Encoding, readouts: &[Readout<'_>], notes: &mut Vec<Str
             let text = "partitions, and one was measured: a two-dimensional scan";
             note(notes, format!("the header encodes {count} {text}"));
         }
+    }
+}
+
+/// Says so where readouts have as many samples as they would without oversampling, although the header
+/// encodes it, and k = 0 in their middle, which a partial echo has not. They may lie as the header says, or
+/// half as dense.
+fn say_stretched(encoding: &Encoding, readouts: &[Readout<'_>], notes: &mut Vec<String>) {
+    let ([columns, ..], fov) =
+        (encoding.encoded.matrix, [encoding.encoded.fov_mm[0], encoding.recon.fov_mm[0]]);
+    let oversampling = fov[0] / fov[1];
+    let known = fov.into_iter().all(is_known) && encoding.ramps.is_none() && encoding.places.is_none();
+    let short = |readout: &Readout<'_>| {
+        let samples = readout.kept.len();
+        samples == readout.data.ncols()
+            && 2 * readout.centre == samples
+            && (samples as f64 * oversampling).round() == columns as f64
+    };
+    if known && oversampling > 1.0 && !readouts.is_empty() && readouts.iter().all(short) {
+        let samples = readouts[0].kept.len();
+        note(
+            notes,
+            format!(
+                "the header encodes {columns} samples a readout, and readouts have {samples} with the centre of k-space in their \
+                 middle: if their oversampling was removed, the image is stretched along x"
+            ),
+        );
     }
 }
 

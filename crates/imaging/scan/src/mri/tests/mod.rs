@@ -105,6 +105,20 @@ fn oversampling_widens_the_grid_and_partial_echoes_keep_their_centre() {
 }
 
 #[test]
+fn readouts_whose_oversampling_may_have_been_removed_are_told() {
+    let told = |samples: usize, centre: usize| {
+        let lines = [0, 1].map(|line| Acquisition { centre_sample: centre, ..readout(samples, line, 1) });
+        let (_, notes) = only_frame(&scan(encoding([16, 2, 1], [8, 2, 1]), lines.to_vec())).unwrap();
+        notes.iter().any(|note| note.contains("stretched"))
+    };
+    assert!(told(8, 4));
+    // All samples, and partial echoes of any length.
+    assert!(!told(16, 8) && !told(8, 2) && !told(12, 4));
+    let (_, notes) = only_frame(&scan(encoding([8, 2, 1], [8, 2, 1]), vec![readout(8, 0, 1)])).unwrap();
+    assert!(!notes.iter().any(|note| note.contains("stretched")), "{notes:?}");
+}
+
+#[test]
 fn readouts_that_are_no_image_are_left_out() {
     let mut noise = readout(3, 0, 5);
     noise.flags = Flags::NOISE;
