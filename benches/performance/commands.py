@@ -94,17 +94,26 @@ def commands_gpu(t):
 @table(
     "2026-11-29-h200/whole_commands.txt",
     "One NVIDIA H200 with 16 cores, files on a RAM disk",
-    "python3 benches/whole_commands.py target/release/rayspin /dev/shm",
-    "The same commands on another machine, with a later build. The last column is the wall clock of a process that starts the driver and leaves: a command "
-    "cannot take less.",
+    'for b in new old new old; do echo "## $b"; python3 benches/whole_commands.py $b /dev/shm; done',
+    "The same commands on another machine, with two later builds in turns; the medians of both turns. Stages are of the last turn. The last column is the wall "
+    "clock of a process that starts the driver and leaves: a command cannot take less.",
+    build="the builds of the raw file",
 )
 def commands_h200(t):
     scans = {"cardiac": "cardiac", "128^3 x 8": "kooshball 128³, 8 coils", "256^3 x 32, 10 iterations": "kooshball 256³, 32 coils"}
     stages = "start GPU", "read", "plan", "coil sensitivities", "conjugate gradients"
-    start, end = map(float, re.search(r"driver alone: start ([\d.]+) s, end ([\d.]+) s", t.text).groups())
-    t.row("scan", "options", "median", "least to largest", *stages, "driver alone")
-    for options, scan, _, median, ends, found in raw.whole_commands(t.text):
-        t.row(scans[scan], f"`{options}`", seconds(median), f"{ends} s", *(seconds(found[stage]) for stage in stages), seconds(start + end))
+    drivers = [float(start) + float(end) for start, end in re.findall(r"driver alone: start ([\d.]+) s, end ([\d.]+) s", t.text)]
+    medians, last = {}, {}
+    for part in t.text.split("## ")[1:]:
+        build = part.split()[0]
+        for options, scan, _, median, _, found in raw.whole_commands(part):
+            medians.setdefault((scan, options, build), []).append(median)
+            last[scan, options, build] = found
+    t.row("scan", "options", "before", "now", *stages, "driver alone")
+    for scan, options in dict.fromkeys((scan, options) for scan, options, _ in medians):
+        both = (", ".join(f"{median:.3f}" for median in medians[scan, options, build]) + " s" for build in ("old", "new"))
+        found = last[scan, options, "new"]
+        t.row(scans[scan], f"`{options}`", *both, *(seconds(found[stage]) for stage in stages), seconds(statistics.median(drivers)))
 
 
 TURNS = "2026-11-25-h100/file_to_file.txt"
