@@ -6,7 +6,7 @@ use rayspin_kernels::vector::{Scalar, SumAcross, broadcast};
 
 use crate::{LinearOp, Op};
 
-/// Sums y = Σ_g f_g(x) over devices, each of which computes one f_g.
+/// Sums y = Σ_g f_g(x) over devices. Each device computes one f_g.
 ///
 /// x and y live on the first device. x is copied to the others, all f_g run at the same time, and their
 /// results are added in the order of the devices. So y has the same bits from run to run if the f_g have.
@@ -46,11 +46,6 @@ impl<S: Scalar> Across<S> {
             return Err(Error::value("devices of a sum", "at least one", 0));
         }
         Ok(Self { devices: devices.to_vec(), shape: shape.to_vec(), free: Mutex::default() })
-    }
-
-    /// The devices.
-    pub fn devices(&self) -> &[Device] {
-        &self.devices
     }
 
     /// Bytes that a sum takes for x of `len` elements on `devices` devices, besides x, y and the work of the

@@ -71,13 +71,13 @@ pub struct Sequence {
     path: PathBuf,
     readouts: Vec<Array2<f64>>,
     fov_mm: Option<[f64; 3]>,
-    /// What is said of a field of view that is not stated as it should be.
+    /// The note on a field of view that the sequence does not state as three lengths in m.
     fov_said: Option<String>,
     times: Times,
     on_lines: bool,
 }
 
-/// The field of view in mm that a sequence defines, and what is said of one that is not three lengths in m.
+/// The field of view in mm that a sequence defines, and a note where it is not three lengths in m.
 fn field_of_view(text: &parse::Text) -> (Option<[f64; 3]>, Option<String>) {
     let own = text.numbers("FOV").and_then(|numbers| <[f64; 3]>::try_from(numbers).ok());
     match own.filter(|own| own.iter().all(|length| length.is_finite() && *length > 0.0)) {

@@ -34,7 +34,7 @@ pub(super) struct Taken {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Times {
     pub(super) excitations: Vec<Excitation>,
-    /// Of each readout.
+    /// The time of each readout.
     pub(super) taken: Vec<Taken>,
 }
 

@@ -354,8 +354,8 @@ fn sequence(out: &mut Xml, texts: &Texts) {
     out.close("sequenceParameters");
 }
 
-/// What is said where a sequence of Pulseq is not given. Its protocol keeps the times and the angle that the
-/// interpreter came with.
+/// The note on a scan of Pulseq whose sequence is not given. The protocol keeps the times and the angle that
+/// the interpreter came with.
 fn untold(texts: &Texts) -> String {
     let milliseconds =
         |key: &str| texts.number(key).map(|microseconds| format!("{} ms", microseconds / 1000.0));

@@ -42,9 +42,9 @@ struct Part {
 }
 
 impl Part {
-    /// All rows and slices; or those of each device, which filters the rows on which its slices fall. Rows
-    /// that several devices need are filtered by each of them: sharing them would send more bytes between
-    /// devices than the host sends twice.
+    /// All rows and slices of one device. Of several, each takes some slices and filters the rows on which
+    /// these fall. Rows that several devices need are filtered by each of them: sharing them would send more
+    /// bytes between devices than the host sends twice.
     fn all(spec: &Spec<'_>, whole: &Arc<FilteredBackprojection>) -> Result<Vec<Self>> {
         let ([_, rows, _], slices) = (spec.geometry().shape(), spec.grid().shape_zyx()[0]);
         if !spec.is_shared() {

@@ -166,7 +166,7 @@ pub(super) fn subsets(views: usize, count: usize) -> Vec<Vec<usize>> {
 /// The part of a subset of `count` views that device `index` of `devices` takes. Which devices take one view
 /// more changes from subset to subset.
 pub(super) fn share(count: usize, subset: usize, index: usize, devices: usize) -> Range<usize> {
-    let part = (index + subset) % devices.max(1);
+    let part = (index + subset) % devices;
     part * count / devices..(part + 1) * count / devices
 }
 

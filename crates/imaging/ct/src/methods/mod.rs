@@ -63,7 +63,7 @@ pub struct Shared {
     pub count: usize,
     /// The most devices among which they can be shared.
     pub parts: usize,
-    /// Into how many subsets they are divided first, each of which all devices share.
+    /// Into how many subsets they are divided first. All devices share each subset.
     pub subsets: usize,
 }
 

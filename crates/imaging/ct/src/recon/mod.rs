@@ -59,7 +59,8 @@ impl ReconOptions {
         (devices > 1).then(|| (shared, shared.of_each(devices)))
     }
 
-    /// The batch sizes of a run of this scan; of shared slices, those of the device that has most of them.
+    /// The batch sizes of a run of this scan. Where devices share the slices, the batch sizes are those of
+    /// the device with most slices.
     pub fn batches(&self, geometry: &ProjectionGeometry) -> Vec<BatchSize> {
         let mut volume = self.grid.shape_zyx();
         if let Some((Shared { what: "slices", .. }, shares)) = self.shares(geometry) {

@@ -15,7 +15,7 @@ const CPU_SLAB: usize = 512;
 #[derive(Debug)]
 pub struct Spec<'a> {
     device: &'a Device,
-    /// The devices that share the work, the first of which is `device`.
+    /// The devices that share the work: `device` and those beside it.
     devices: Vec<Device>,
     geometry: &'a ProjectionGeometry,
     grid: VolumeGrid,
