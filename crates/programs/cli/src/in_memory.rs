@@ -119,7 +119,7 @@ fn described(option: &clap::Arg) -> Option<CommandOption> {
 /// assert!(rayspin_cli::in_memory::filled("images: {images read}").contains(".nii.gz"));
 /// ```
 pub fn filled(text: &str) -> String {
-    args::formats::filled(text)
+    args::formats::filled(text).into_owned()
 }
 
 /// What to do about an error of a task or a run, where that is known, with parameters marked as

@@ -1,6 +1,9 @@
 //! The lists of file formats and of methods in help texts, made from their tables.
 
+use std::borrow::Cow;
+
 use clap::Command;
+use clap::builder::StyledStr;
 use rayspin::filter::{Filters, Param, Value};
 use rayspin::io::{Format, endings};
 use rayspin::mri::methods::Method;
@@ -40,18 +43,21 @@ pub(super) fn fill(command: Command) -> Command {
 
 /// The command with parameters as options in all its help texts.
 pub(super) fn as_options(command: Command) -> Command {
-    each_text(command, |text| rayspin::core::as_options(text).into_owned())
+    each_text(command, |text| rayspin::core::as_options(text))
 }
 
-/// The command with each of its help texts changed.
-fn each_text(command: Command, change: fn(&str) -> String) -> Command {
-    let texts = [command.get_after_help(), command.get_after_long_help()];
-    let [after, long] = texts.map(|text| text.map(|text| change(&text.to_string())));
+/// The command with each of its help texts changed. Every command of the program comes past here, so a text
+/// that stays is not made anew.
+fn each_text(command: Command, change: fn(&str) -> Cow<'_, str>) -> Command {
+    let changed = |text: Option<&StyledStr>| match change(&text?.to_string()) {
+        Cow::Owned(text) => Some(text),
+        Cow::Borrowed(_) => None,
+    };
+    let [after, long] = [command.get_after_help(), command.get_after_long_help()].map(changed);
     let command = after.into_iter().fold(command, Command::after_help);
     let command = long.into_iter().fold(command, Command::after_long_help);
     let command = command.mut_args(|option| {
-        let [help, long] = [option.get_help(), option.get_long_help()]
-            .map(|text| text.map(|text| change(&text.to_string())));
+        let [help, long] = [option.get_help(), option.get_long_help()].map(changed);
         let option = help.into_iter().fold(option, clap::Arg::help);
         long.into_iter().fold(option, clap::Arg::long_help)
     });
@@ -88,14 +94,23 @@ fn filters(full: bool) -> String {
     clippy::redundant_closure,
     reason = "a function of any method is none of methods that live for ever"
 )]
-pub(crate) fn filled(text: &str) -> String {
-    let text = text.replace("{names after a colon}", NAMES);
-    let text = text.replace("{filters}\n", &filters(false)).replace("{filters in full}\n", &filters(true));
-    let text =
-        LISTS.iter().fold(text, |text, (word, is_listed)| text.replace(word, &endings(is_listed).join(", ")));
-    METHOD_LISTS.iter().fold(text, |text, (word, is_listed)| {
-        text.replace(word, &methods().names(|method| is_listed(method)))
-    })
+pub(crate) fn filled(text: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(text);
+    let mut put = |word: &str, list: &dyn Fn() -> String| {
+        if text.contains(word) {
+            text = Cow::Owned(text.replace(word, &list()));
+        }
+    };
+    put("{names after a colon}", &|| NAMES.to_owned());
+    put("{filters}\n", &|| filters(false));
+    put("{filters in full}\n", &|| filters(true));
+    for (word, is_listed) in LISTS {
+        put(word, &|| endings(is_listed).join(", "));
+    }
+    for (word, is_listed) in METHOD_LISTS {
+        put(word, &|| methods().names(|method| is_listed(method)));
+    }
+    text
 }
 
 #[cfg(test)]
