@@ -1,6 +1,6 @@
 # make demo   builds Rayspin and runs the main job on simulated scans
 # make test   format, lints, documentation and tests of the product: what must hold before a change is taken
-# make test-ladders  the tests of ladders, gallery and primitives, and every CUDA kernel compiled for three generations of GPUs
+# make test-ladders  the tests of ladders, gallery, primitives and planes, and every CUDA kernel compiled for three generations of GPUs
 # make build  the program that reconstructs, target/release/rayspin
 # make ladder the program of ladders and tuning, target/release/rayspin-ladder
 # make wheel  the wheel of Python's package for this machine, in dist/wheels
@@ -25,7 +25,7 @@ demo: build
 	target/release/rayspin demo --out $(DEMO_DIR)
 
 # With the package of Python the features of all dependencies are those of the whole workspace, so nothing is compiled anew.
-LADDERS := rayspin-ladder-cli rayspin-gallery rayspin-lab rayspin-primitives
+LADDERS := rayspin-ladder-cli rayspin-gallery rayspin-lab rayspin-primitives rayspin-planes
 CARGO_TEST = RAYSPIN_PYTHON=$(CURDIR)/.tools/venv/bin/python RAYSPIN_NVRTC_REQUIRED=1 \
 	RAYSPIN_CUDA_PATH="$$(scripts/nvrtc.sh):$$RAYSPIN_CUDA_PATH" $(CARGO) test --locked --no-fail-fast
 

@@ -10,6 +10,7 @@ use rayspin_core::{Error, Result};
 use rayspin_device::{Backend, Cuda, Device};
 
 mod algorithm;
+pub mod blocks;
 mod build;
 mod host_transfer;
 pub mod input;

@@ -9,7 +9,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::Device;
-use rayspin_primitives::box_filter::box_mean;
+use rayspin_planes::box_filter::box_mean;
 use rayspin_run::{About, params};
 
 use super::gaussian::convolve;

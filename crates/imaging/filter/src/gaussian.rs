@@ -9,7 +9,7 @@
 
 use rayspin_core::Result;
 use rayspin_device::Device;
-use rayspin_primitives::convolution::{gaussian_taps, separable};
+use rayspin_planes::convolution::{gaussian_taps, separable};
 use rayspin_run::{About, Param, Value, choices, params};
 
 use super::passes::{along_z, each_slice};

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, Device};
-use rayspin_primitives::histogram::counts;
+use rayspin_planes::histogram::counts;
 
 /// The most bins: bins are numbered in 16 bits, with one number more for what lies outside.
 pub const MOST_BINS: usize = 65_535;

@@ -3,7 +3,7 @@
 //! some of them one after another.
 //!
 //! This is a crate of its own because `imaging`, at the ground of the house, knows no [`Device`].
-//! `primitives` and `kernels` have the inner loops, which filter planes. This crate applies them to volumes:
+//! `planes` and `kernels` have the inner loops, which filter planes. This crate applies them to volumes:
 //! a separable filter goes along x and y slice by slice, then along z with the volume as one plane of `z`
 //! rows.
 //!

@@ -13,7 +13,7 @@
 
 use rayspin_core::{Error, Geometry, Result};
 use rayspin_device::Device;
-use rayspin_primitives::bicubic::{self, Kernel};
+use rayspin_planes::bicubic::{self, Kernel};
 use rayspin_run::{About, Param, Value, params};
 
 use super::gaussian::smooth;

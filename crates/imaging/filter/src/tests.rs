@@ -4,7 +4,7 @@ use ndarray::{Array3, ArrayD, IxDyn};
 use proptest::prelude::*;
 use rayspin_core::vector::dot;
 use rayspin_kernels::median::reference as medians;
-use rayspin_primitives::bicubic::{Kernel, reference as bicubic};
+use rayspin_planes::bicubic::{Kernel, reference as bicubic};
 
 use super::*;
 

@@ -4,7 +4,8 @@
 
 use rayspin_core::Result;
 use rayspin_device::{Array, Device};
-use rayspin_primitives::{bicubic, box_filter, convolution, sobel};
+use rayspin_planes::{bicubic, box_filter, convolution};
+use rayspin_primitives::sobel;
 use rayspin_tune::input::bits;
 use rayspin_tune::uniform;
 

@@ -4,8 +4,8 @@
 
 use rayspin_core::Result;
 use rayspin_device::Device;
-use rayspin_primitives::histogram::input::Input;
-use rayspin_primitives::histogram::{Form, Histogram, Problem, Width};
+use rayspin_planes::histogram::input::Input;
+use rayspin_planes::histogram::{Form, Histogram, Problem, Width};
 use rayspin_tune::{Algorithm, Ladder, Which, tuned};
 
 mod timed;

@@ -1,37 +1,28 @@
 //! What every GPU programmer meets, one folder each, with every variant from naive to best.
 //!
-//! [`ladders`] lists them all. The public function of a folder runs its best variant.
+//! [`ladders`] lists them all, beside those of `rayspin-planes`. The public function of a folder runs its
+//! best variant.
 
 pub mod access;
-pub mod bicubic;
-pub mod blocks;
-pub mod box_filter;
-pub mod convolution;
 pub mod coulomb;
-pub mod histogram;
 pub mod matrix_add;
 pub mod matrix_product;
 pub mod pi;
-mod plane;
 pub mod random;
 pub mod reduction;
 pub mod sad;
-mod simd;
 pub mod sobel;
 pub mod transfers;
 pub mod transpose;
 
 use rayspin_tune::{Build, Ladder, distinct};
 
-/// Every algorithm here, by name.
+/// Every algorithm here and in `rayspin-planes`, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
-    let mut ladders: Vec<Box<dyn Ladder>> = vec![
+    let mut ladders = rayspin_planes::ladders();
+    let own: [Box<dyn Ladder>; 11] = [
         Box::new(access::Access),
-        Box::new(bicubic::Bicubic),
-        Box::new(box_filter::BoxFilter),
-        Box::new(convolution::Convolution),
         Box::new(coulomb::Coulomb),
-        Box::new(histogram::Histogram),
         Box::new(matrix_add::MatrixAdd),
         Box::new(matrix_product::MatrixProduct),
         Box::new(sad::Sad),
@@ -42,6 +33,7 @@ pub fn ladders() -> Vec<Box<dyn Ladder>> {
         Box::new(pi::Pi),
         Box::new(random::RandomNumbers),
     ];
+    ladders.extend(own);
     ladders.sort_by_key(|ladder| ladder.about().name);
     ladders
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use rayspin_device::{Array, Device};
-use rayspin_primitives::histogram::input::Input;
-use rayspin_primitives::histogram::{Sample, counts, reference, saturating};
+use rayspin_planes::histogram::input::Input;
+use rayspin_planes::histogram::{Sample, counts, reference, saturating};
 use rayspin_tune::input::bits;
 
 /// `n` samples below `below`, or of the whole range of their type where that is less.

@@ -6,11 +6,9 @@
 use rayspin_core::Error;
 use rayspin_device::{BackendKind, Device};
 use rayspin_emu::Emulator;
-use rayspin_primitives::histogram::{Form, input::Input};
-use rayspin_primitives::{
-    access, box_filter, convolution, coulomb, histogram, matrix_product, pi, reduction, sad, sobel,
-    transfers, transpose,
-};
+use rayspin_planes::histogram::{Form, input::Input};
+use rayspin_planes::{box_filter, convolution, histogram};
+use rayspin_primitives::{access, coulomb, matrix_product, pi, reduction, sad, sobel, transfers, transpose};
 use rayspin_tune::Algorithm;
 
 /// Runs row `name` of `problem` on data made for `data`, with its default configuration but for the changes.

@@ -8,11 +8,9 @@ use rayspin_core::Result;
 use rayspin_device::cuda::{Launched, Program};
 use rayspin_device::{Array, Device};
 use rayspin_lab::{Bounds, OnDevice};
+use rayspin_planes::{bicubic, box_filter, convolution, histogram};
 use rayspin_primitives::matrix_product::{MatrixProduct, Problem, multiply};
-use rayspin_primitives::{
-    bicubic, box_filter, convolution, coulomb, histogram, matrix_add, pi, random, reduction, sad, sobel,
-    transpose,
-};
+use rayspin_primitives::{coulomb, matrix_add, pi, random, reduction, sad, sobel, transpose};
 use rayspin_tune::wisdom::Trial;
 use rayspin_tune::wisdom::{Key, Record, Wisdom, identity};
 use rayspin_tune::{Algorithm, Config, Ladder, Session, Which, gpu, source_of, tuned, uniform};

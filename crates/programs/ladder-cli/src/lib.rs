@@ -35,8 +35,8 @@ use without::Missing;
 
 const PROGRAM: Program = Program { name: "rayspin-ladder", hint };
 
-/// The ladders of this program: the algorithms of `rayspin-primitives`, of `rayspin-kernels` and of
-/// `rayspin-gallery`, by name.
+/// The ladders of this program: the algorithms of `rayspin-primitives`, of `rayspin-planes`, of
+/// `rayspin-kernels` and of `rayspin-gallery`, by name.
 pub fn ladders() -> Vec<Box<dyn Ladder>> {
     let mut ladders = rayspin_primitives::ladders();
     ladders.extend(rayspin::kernels::ladders());

@@ -3,7 +3,7 @@
 use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda};
-use rayspin_primitives::blocks::expect;
+use rayspin_tune::blocks::expect;
 use rayspin_tune::{Build, Config};
 
 use super::sparse::Matrix;

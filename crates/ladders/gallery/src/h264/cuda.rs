@@ -3,7 +3,7 @@
 use rayspin_core::{Result, expect_len};
 use rayspin_device::Array;
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
-use rayspin_primitives::blocks::whole_warps;
+use rayspin_tune::blocks::whole_warps;
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::block::Quantizer;

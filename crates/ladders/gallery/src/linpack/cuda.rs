@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Define, Kernel, Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
-use rayspin_primitives::blocks::whole_warps;
+use rayspin_tune::blocks::whole_warps;
 use rayspin_tune::{Build, Config};
 
 const PIVOT: (&str, &str) = ("pivot.cuh", include_str!("cuda/pivot.cuh"));

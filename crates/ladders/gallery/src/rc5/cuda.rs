@@ -3,7 +3,7 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::Array;
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
-use rayspin_primitives::blocks::expect;
+use rayspin_tune::blocks::expect;
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Problem, Search};

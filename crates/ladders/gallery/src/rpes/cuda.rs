@@ -3,7 +3,7 @@
 use rayspin_core::{Error, Result};
 use rayspin_device::cuda::{Argument, Define, Launch, Source};
 use rayspin_device::{Array, Cuda, Element};
-use rayspin_primitives::blocks::expect;
+use rayspin_tune::blocks::expect;
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{CLASSES, Data, FUNCTIONS, Layout, Problem, Tables};

@@ -3,7 +3,7 @@
 use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::cuda::{Argument, Define, Launch, Source, View};
 use rayspin_device::{Array, Device, Element};
-use rayspin_primitives::blocks::expect;
+use rayspin_tune::blocks::expect;
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{BINS, Data, Problem, cpu, edges};

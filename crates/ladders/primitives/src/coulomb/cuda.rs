@@ -6,7 +6,7 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Grid};
-use crate::blocks::expect;
+use rayspin_tune::blocks::expect;
 
 const PLACE: (&str, &str) = ("place.cuh", include_str!("cuda/place.cuh"));
 

@@ -6,7 +6,7 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Problem};
-use crate::blocks::expect;
+use rayspin_tune::blocks::expect;
 
 static NAIVE: Source =
     Source { name: "matrix_product", files: &[("01_naive.cu", include_str!("cuda/01_naive.cu"))] };

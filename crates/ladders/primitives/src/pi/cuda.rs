@@ -5,9 +5,9 @@ use rayspin_device::cuda::{Launch, Source};
 use rayspin_device::{Array, Cuda, Device};
 use rayspin_tune::{Build, Config};
 
-use crate::blocks::whole_warps;
 use crate::random::Stream;
 use crate::random::cuda::PHILOX;
+use rayspin_tune::blocks::whole_warps;
 
 static SOURCE: Source = Source { name: "pi", files: &[PHILOX, ("pi.cu", include_str!("cuda/pi.cu"))] };
 

@@ -5,7 +5,7 @@ use rayspin_device::cuda::{Argument, Define, Launch, Source, ViewMut};
 use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config};
 
-use crate::blocks::{expect, whole_warps};
+use rayspin_tune::blocks::{expect, whole_warps};
 
 use super::number::{Max, Min, Operation, Plain, SquareError, Sum};
 

@@ -6,7 +6,7 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Problem};
-use crate::blocks::expect;
+use rayspin_tune::blocks::expect;
 
 static SOURCE: Source = Source { name: "sad", files: &[("sad.cu", include_str!("cuda/sad.cu"))] };
 

@@ -6,8 +6,8 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Config, gpu};
 
 use super::{Data, Problem};
-use crate::blocks::expect;
-use crate::plane;
+use rayspin_planes::plane;
+use rayspin_tune::blocks::expect;
 
 static PUBLISHED: Source = Source {
     name: "sobel_published",

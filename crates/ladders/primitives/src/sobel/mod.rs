@@ -15,7 +15,7 @@ use rayspin_tune::{
     About, Algorithm, Case, Counts, Peak, Published, Row, Signature, Unit, documents, input, tuned,
 };
 
-use crate::plane;
+use rayspin_planes::plane;
 
 /// out\[y, x\] = min(255, ⌊s (|H| + |V|)⌋), where with p the image
 ///

@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::PROGRAM;
 
 /// What the reconstruction of scans needs nothing of.
-const LAB: [&str; 4] = ["rayspin-lab", "rayspin-emu", "rayspin-gallery", "rayspin-ladder-cli"];
+const LAB: [&str; 5] =
+    ["rayspin-lab", "rayspin-emu", "rayspin-gallery", "rayspin-primitives", "rayspin-ladder-cli"];
 
 #[test]
 fn the_command_links_nothing_of_the_lab() {

@@ -6,7 +6,7 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::{Build, Call, Config, gpu};
 
 use super::{Data, Samples, Width};
-use crate::blocks::whole_warps;
+use rayspin_tune::blocks::whole_warps;
 
 static SOURCES: Source =
     Source { name: "histogram", files: &[("sources.cu", include_str!("cuda/sources.cu"))] };

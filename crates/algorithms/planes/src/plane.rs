@@ -5,7 +5,7 @@ use rayspin_device::{Array, Cpu, Element};
 use rayspin_tune::input;
 
 /// Rows and columns of an image, each at least 1.
-pub(crate) fn size<T: Element>(what: &str, image: &Array<T>) -> Result<(usize, usize)> {
+pub fn size<T: Element>(what: &str, image: &Array<T>) -> Result<(usize, usize)> {
     match *image.shape() {
         [rows, columns] if rows > 0 && columns > 0 => Ok((rows, columns)),
         _ => Err(Error::value(what, "an image [rows, columns] with pixels", format!("{:?}", image.shape()))),
@@ -13,7 +13,7 @@ pub(crate) fn size<T: Element>(what: &str, image: &Array<T>) -> Result<(usize, u
 }
 
 /// That two arrays are on one device.
-pub(crate) fn together<A: Element, B: Element>(what: &str, a: &Array<A>, b: &Array<B>) -> Result<()> {
+pub fn together<A: Element, B: Element>(what: &str, a: &Array<A>, b: &Array<B>) -> Result<()> {
     if !a.device().same_as(b.device()) {
         return Err(Error::value(
             what,
@@ -25,11 +25,7 @@ pub(crate) fn together<A: Element, B: Element>(what: &str, a: &Array<A>, b: &Arr
 }
 
 /// That `out` is of the image's shape and on its device; rows and columns.
-pub(crate) fn same<A: Element, B: Element>(
-    what: &str,
-    image: &Array<A>,
-    out: &Array<B>,
-) -> Result<(usize, usize)> {
+pub fn same<A: Element, B: Element>(what: &str, image: &Array<A>, out: &Array<B>) -> Result<(usize, usize)> {
     let size = size(what, image)?;
     expect_shape(what, image.shape(), out.shape())?;
     together(what, image, out)?;
@@ -37,7 +33,7 @@ pub(crate) fn same<A: Element, B: Element>(
 }
 
 /// Rows and columns of a size that the caller passes as numbers.
-pub(crate) fn asked(what: &str, size: &[usize]) -> Result<(usize, usize)> {
+pub fn asked(what: &str, size: &[usize]) -> Result<(usize, usize)> {
     match *size {
         // Kernels count rows and columns in 32 bits, with room for what lies beyond an edge.
         [rows, columns] if rows.min(columns) > 0 && rows.max(columns) < 1 << 30 => {
@@ -53,13 +49,13 @@ pub(crate) fn asked(what: &str, size: &[usize]) -> Result<(usize, usize)> {
 }
 
 /// `len` random bytes. Errors: memory.
-pub(crate) fn bytes(cpu: &Cpu, seed: u64, len: usize) -> Result<Vec<u8>> {
+pub fn bytes(cpu: &Cpu, seed: u64, len: usize) -> Result<Vec<u8>> {
     input::filled(cpu, "random bytes", len, |index| {
         input::bits(seed, index as u64 >> 3).to_le_bytes()[index & 7]
     })
 }
 
 /// The type of pixels in CUDA C++.
-pub(crate) fn c_name(bytes: bool) -> &'static str {
+pub fn c_name(bytes: bool) -> &'static str {
     if bytes { "unsigned char" } else { "float" }
 }

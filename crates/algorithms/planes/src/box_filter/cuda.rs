@@ -6,8 +6,8 @@ use rayspin_device::{Array, Cuda};
 use rayspin_tune::Build;
 
 use super::{Pixel, check_radius};
-use crate::blocks::whole_warps;
 use crate::plane;
+use rayspin_tune::blocks::whole_warps;
 
 static SOURCE: Source = Source { name: "box_filter", files: &[("box.cu", include_str!("cuda/box.cu"))] };
 
