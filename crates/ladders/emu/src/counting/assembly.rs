@@ -4,6 +4,7 @@
 //! registers, and what prepares the calls of the runtime, are not counted; an addition takes a product along,
 //! as a GPU's do.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// Kinds of instructions that [`Work`] counts.
@@ -171,37 +172,80 @@ fn branches(text: &str) -> bool {
     jump || name.starts_with("b.") || matches!(name, "cbz" | "cbnz" | "tbz" | "tbnz" | "br")
 }
 
+/// Whether what follows an instruction is only reached by a jump.
+fn ends(text: &str) -> bool {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    matches!(name, "jmp" | "ret" | "b" | "br")
+}
+
+/// The label that an instruction jumps to.
+fn target(text: &str) -> Option<&str> {
+    let name = text.split_whitespace().next()?;
+    let jumps = name.starts_with('j') || name == "b" || branches(text);
+    text.split([' ', '\t', ',']).next_back().filter(|label| jumps && label.starts_with(".L"))
+}
+
+/// Whether a line of assembly is an instruction.
+fn is_instruction(text: &str) -> bool {
+    !(text.is_empty() || text.ends_with(':') || text.starts_with(['#', '.']))
+}
+
+/// Whether a line tells the runtime that a block begins.
+fn begins(text: &str) -> bool {
+    text.contains(BLOCK) && (text.starts_with("call") || text.starts_with("bl"))
+}
+
+/// The block of each line, none outside of blocks. Some functions of the host (`rint`) become several blocks
+/// after the compiler has marked all: such a block lies anywhere, and belongs to the one that jumps to it.
+fn owners(lines: &[&str]) -> Vec<Option<usize>> {
+    let mut jumpers: HashMap<&str, usize> = HashMap::new();
+    // A block without a mark may jump to another: each round finds the next.
+    loop {
+        let (known, mut owners) = (jumpers.len(), Vec::with_capacity(lines.len()));
+        let (mut count, mut present) = (0, None);
+        for text in lines {
+            if let Some(label) = text.strip_suffix(':') {
+                present = present.or_else(|| jumpers.get(label).copied());
+            } else if text.starts_with(".cfi_endproc") || text.starts_with(".size") {
+                present = None;
+            } else if begins(text) {
+                present = Some(count);
+                count += 1;
+            }
+            owners.push(present);
+            if is_instruction(text) {
+                if let (Some(label), Some(block)) = (target(text), present) {
+                    jumpers.entry(label).or_insert(block);
+                }
+                present = present.filter(|_| !ends(text));
+            }
+        }
+        if jumpers.len() == known {
+            return owners;
+        }
+    }
+}
+
 /// The assembly with a table `emu_blocks`: where each block begins, its last branch, and what it does.
 pub(crate) fn with_blocks(assembly: &str) -> String {
     let mut out = String::with_capacity(assembly.len() + assembly.len() / 8);
-    let (mut blocks, mut present): (Vec<Work>, Option<Work>) = (Vec::new(), None);
-    let end = |present: &mut Option<Work>, blocks: &mut Vec<_>| blocks.extend(present.take());
-    for line in assembly.lines() {
+    let lines: Vec<_> = assembly.lines().map(str::trim).collect();
+    let mut blocks = vec![Work::default(); lines.iter().filter(|text| begins(text)).count()];
+    for ((line, text), owner) in assembly.lines().zip(&lines).zip(owners(&lines)) {
         out.push_str(line);
         out.push('\n');
-        let text = line.trim();
-        if text.ends_with(':') || text.starts_with('#') {
-            continue;
-        }
-        if text.starts_with(".cfi_endproc") || text.starts_with(".size") {
-            end(&mut present, &mut blocks);
-        }
-        if text.starts_with('.') {
-            continue;
-        }
-        if text.contains(BLOCK) && (text.starts_with("call") || text.starts_with("bl")) {
-            end(&mut present, &mut blocks);
-            let _ = writeln!(out, ".Lemu_block{}:", blocks.len());
-            present = Some(Work::default());
-        } else if let Some(work) = &mut present {
+        let Some(block) = owner.filter(|_| is_instruction(text)) else { continue };
+        if begins(text) {
+            let _ = writeln!(out, ".Lemu_block{block}:");
+        } else {
+            let work = &mut blocks[block];
             work.count(text);
             if branches(text) {
                 work.branches += 1;
-                let _ = writeln!(out, ".Lemu_branch{}_{}:", blocks.len(), work.branches);
+                let _ = writeln!(out, ".Lemu_branch{block}_{}:", work.branches);
             }
         }
     }
-    end(&mut present, &mut blocks);
     out.push_str("\t.section emu_blocks,\"aw\",@progbits\n\t.balign 8\n");
     for (number, work) in blocks.into_iter().enumerate() {
         let branch = match work.branches {
@@ -232,6 +276,17 @@ mod tests {
         assert!(out.contains("\tje\t.L30\n.Lemu_branch0_1:\n"), "{out}");
         assert!(out.contains(".8byte .Lemu_block1,0\n\t.2byte 5,16,1,0,0\n"), "{out}");
         assert_eq!(out.matches(".Lemu_block1:\n").count(), 1);
+    }
+
+    #[test]
+    fn a_block_without_a_mark_belongs_to_the_one_that_jumps_to_it() {
+        // Of the marked blocks, the first jumps over the second to one that jumps to another.
+        let text = "k:\n\tcall\t__sanitizer_cov_trace_pc@PLT\n\tmulsd\t%xmm1, %xmm0\n\tjb\t.L3\n.L2:\n\tret\n\
+            .L5:\n\tcall\t__sanitizer_cov_trace_pc@PLT\n\taddq\t$4, %rbx\n\tjmp\t.L2\n\
+            .L4:\n.LVL7:\n\tcall\tsinf@PLT\n\tjmp\t.L2\n.L3:\n\taddss\t%xmm1, %xmm0\n\tja\t.L4\n\tjmp\t.L2\n\t.cfi_endproc\n";
+        let out = with_blocks(text);
+        assert!(out.contains(".8byte .Lemu_block0,.Lemu_branch0_2\n\t.2byte 5,17,1,0,2\n"), "{out}");
+        assert!(out.contains(".8byte .Lemu_block1,0\n\t.2byte 1,0,0,0,0\n"), "{out}");
     }
 
     #[test]
