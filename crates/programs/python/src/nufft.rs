@@ -44,7 +44,7 @@ struct Planned {
 struct Kept {
     name: &'static str,
     array: Py<PyAny>,
-    /// For an array on the host.
+    /// For an array on the host that type 3 takes.
     print: Option<u64>,
 }
 
@@ -176,7 +176,7 @@ impl Plan {
     /// Arrays of other real types and on another GPU are copied, as are lists. Call it again to plan anew for
     /// other points; without points all sums are 0. Returns None.
     ///
-    /// The plan holds the arrays, without a copy, for pickles. Once they have changed it cannot be pickled.
+    /// The plan holds the arrays, without a copy, for pickles. Once they are other points it cannot be pickled.
     ///
     /// Raises ValueError for components that are missing, too many, of different lengths, of another number
     /// of axes or not finite; the plan then keeps its points. Raises TypeError for complex numbers and what
@@ -209,10 +209,7 @@ impl Plan {
             }
             return match sources[0].count {
                 0 => self.set_empty(py, [0, 0], kept),
-                _ => py.detached(|| {
-                    look_at(&mut kept, &[&sources]);
-                    self.set_grid(&sources, kept.into())
-                })?,
+                _ => py.detached(|| self.set_grid(&sources, kept.into()))?,
             };
         }
         let targets = self.points(given)?;
@@ -391,16 +388,21 @@ impl Plan {
         *self.planned.write().unwrap_or_else(PoisonError::into_inner) = Some(planned);
     }
 
-    /// Types 1 and 2. finufft's points are in radians per grid cell, its first axis is x. Rayspin's are in
-    /// cycles per field of view, its last axis is x.
-    fn set_grid(&self, axes: &[Line], kept: Arc<[Kept]>) -> PyResult<()> {
+    /// Points of types 1 and 2. finufft's points are in radians per grid cell, its first axis is x. Rayspin's
+    /// are in cycles per field of view, its last axis is x.
+    fn of_grid<'a>(&self, axes: &'a [Line]) -> PyResult<Coordinates<'a>> {
         // Type 2 is the forward transform with e^{−i}, type 1 its adjoint with e^{+i}: another sign is the
         // mirrored point.
         let natural = if self.kind == 2 { -1.0 } else { 1.0 };
         let unit = |n: usize| self.sign * natural * n as f64 / TAU;
         let components: rayspin::core::Result<Vec<_>> =
             self.modes.iter().zip(axes).rev().map(|(&n, axis)| axis.component(unit(n))).collect();
-        let points = components.and_then(|components| Coordinates::new(&components)).map_err(raised)?;
+        components.and_then(|components| Coordinates::new(&components)).map_err(raised)
+    }
+
+    /// Types 1 and 2.
+    fn set_grid(&self, axes: &[Line], kept: Arc<[Kept]>) -> PyResult<()> {
+        let points = self.of_grid(axes)?;
         let mut planned = self.planned.write().unwrap_or_else(PoisonError::into_inner);
         // A call that runs in another thread, and a copy of the plan, keep the engine that they have.
         let replaced = match planned.as_mut().and_then(|planned| Arc::get_mut(&mut planned.engine)) {
@@ -584,12 +586,24 @@ impl Remade for Plan {
             return Ok(parts);
         };
         let points = PyDict::new(py);
+        let mut lines = Vec::with_capacity(planned.points.len());
         for kept in &*planned.points {
             let line = Line::new(kept.name, kept.array.bind(py), &own.processor)?;
             if kept.print.is_some() && kept.print != line.fingerprint() {
                 return Err(changed(kept.name));
             }
             points.set_item(kept.name, line.to_numpy(py)?)?;
+            lines.push(line);
+        }
+        let same = match &*planned.engine {
+            Engine::Single(Transform::Grid(plan)) => plan.has_points(own.of_grid(&lines)?),
+            Engine::Double(Transform::Grid(plan)) => plan.has_points(own.of_grid(&lines)?),
+            _ => Ok(None),
+        };
+        match same {
+            Ok(Some(false)) | Err(Error::NotFinite { .. }) => return Err(changed("points")),
+            Err(error) => return Err(raised(error)),
+            Ok(Some(true) | None) => {}
         }
         parts.set_item("points", points)?;
         Ok(parts)

@@ -205,6 +205,19 @@ impl<R: Real> Nufft<R> {
         Ok(())
     }
 
+    /// Whether `points` are those of the plan, as far as its transforms can tell: they are sorted anew and
+    /// compared. None on a GPU, where this is not known.
+    ///
+    /// Errors: as [`Nufft::set_points`].
+    pub fn has_points<'a>(&self, points: impl Into<Coordinates<'a>>) -> Result<Option<bool>> {
+        let points = points.into();
+        check_matrix(points.dims(), &self.matrix)?;
+        match &self.engine {
+            Engine::Cpu(engine) => engine.has_points(&points, &self.matrix).map(Some),
+            Engine::Cuda(_) => Ok(None),
+        }
+    }
+
     /// Type 2, image → samples: `image` is `[batch.., matrix..]`, `samples` `[batch.., sample]`, overwritten.
     ///
     /// Errors: shapes that do not match, arrays of another device, or no memory for the fine grid.

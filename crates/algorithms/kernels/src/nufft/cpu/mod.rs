@@ -116,13 +116,8 @@ impl<R: Real> Gridding<R> {
     }
 
     /// Replaces the points. Errors: as [`Points::sort`]; nothing changes then.
-    pub(crate) fn set_points(
-        &mut self,
-        level: Level,
-        points: &Coordinates<'_>,
-        matrix: &[usize],
-    ) -> Result<()> {
-        self.points.sort(level, &self.layout, points, matrix)?;
+    pub(crate) fn set_points(&mut self, cpu: &Cpu, points: &Coordinates<'_>, matrix: &[usize]) -> Result<()> {
+        self.points.sort(cpu.level(), cpu.threads(), &self.layout, points, matrix)?;
         self.parts = Self::parts_of(&self.layout, &self.points);
         Ok(())
     }

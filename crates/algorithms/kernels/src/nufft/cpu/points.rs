@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use num_complex::Complex;
 use rayon::prelude::*;
 use rayspin_core::{Error, Real, Result, Trajectory};
+use rayspin_device::cpu::PoolLoop;
 use rayspin_device::cpu::simd::prelude::*;
 use rayspin_device::cpu::simd::{Level, Simd, dispatch};
 
@@ -17,7 +18,7 @@ use crate::nufft::coordinates::{Coordinates, HostComponent, numbers_changed};
 use crate::nufft::layout::Layout;
 
 /// Points sorted by tile; within a tile in the order of the trajectory.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Points<R> {
     pub(crate) records: Records<R>,
     /// First point of each tile, and the number of points at the end.
@@ -37,7 +38,7 @@ impl<R: Real> Points<R> {
         Self { records: Records::new(), tile_start: vec![0] }
     }
 
-    /// Replaces all points by these, sorted by tile, on the cores of the current pool.
+    /// Replaces all points by these, sorted by tile, on the cores of the current pool, which has `threads`.
     ///
     /// Errors: more points than 2³² − 1; another number of components than the layout has; numbers that are
     /// not finite or not on the host; no memory. Nothing changes then. If another thread changes the numbers,
@@ -45,6 +46,7 @@ impl<R: Real> Points<R> {
     pub(crate) fn sort(
         &mut self,
         level: Level,
+        threads: usize,
         layout: &Layout,
         points: &Coordinates<'_>,
         matrix: &[usize],
@@ -57,9 +59,9 @@ impl<R: Real> Points<R> {
             return Err(Error::shape("points", &[samples, layout.dims], &[samples, dims]));
         }
         match dims {
-            1 => sort::<R, 1>(level, layout, points, matrix, self),
-            2 => sort::<R, 2>(level, layout, points, matrix, self),
-            _ => sort::<R, 3>(level, layout, points, matrix, self),
+            1 => sort::<R, 1>(level, threads, layout, points, matrix, self),
+            2 => sort::<R, 2>(level, threads, layout, points, matrix, self),
+            _ => sort::<R, 3>(level, threads, layout, points, matrix, self),
         }
     }
 }
@@ -92,6 +94,7 @@ impl<R: Real> Points<R> {
 /// than storing them.
 fn sort<R: Real, const D: usize>(
     level: Level,
+    threads: usize,
     layout: &Layout,
     points: &Coordinates<'_>,
     matrix: &[usize],
@@ -106,12 +109,12 @@ fn sort<R: Real, const D: usize>(
     let axes = <&[_; D]>::try_from(&axes[..]).map_err(|_| Error::shape("points", &[D], &[axes.len()]))?;
     let (samples, tiles) = (points.samples(), layout.tiles.iter().product::<usize>());
     // Blocks cost a count of every tile each.
-    let blocks = (BLOCKS * rayon::current_num_threads()).min(samples / tiles.max(GROUP)).max(1);
+    let blocks = (BLOCKS * threads).min(samples / tiles.max(GROUP)).max(1);
     let block = samples.div_ceil(blocks).max(1);
     let part = |b: usize| b * block..((b + 1) * block).min(samples);
     let mut counts = vec![0u32; samples.div_ceil(block) * tiles];
     let finite = AtomicBool::new(true);
-    counts.par_chunks_mut(tiles).enumerate().with_max_len(1).for_each_init(
+    counts.par_chunks_mut(tiles).enumerate().with_max_len(1).each_with(
         || Footprints::new(level, axes),
         |footprints, (b, counts)| {
             for group in groups(part(b)) {
@@ -145,7 +148,7 @@ fn sort<R: Real, const D: usize>(
         let scatter = Scatter::new(records);
         let footprints = || Footprints::new(level, axes);
         let blocks = counts.par_chunks_mut(tiles).enumerate().with_max_len(1);
-        blocks.for_each_init(footprints, |footprints, (b, next)| {
+        blocks.each_with(footprints, |footprints, (b, next)| {
             for group in groups(part(b)) {
                 write_group(group, footprints, next, &scatter);
             }
@@ -192,7 +195,7 @@ fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
         .windows(2)
         .map(|bounds| rest.split_off_mut(..(bounds[1] - bounds[0]) as usize).unwrap_or_default())
         .collect();
-    shares.into_par_iter().for_each_init(
+    shares.into_par_iter().each_with(
         || (vec![0u32; last as usize + 2], Vec::new(), Vec::new()),
         |(starts, keys, sorted), share| {
             starts.fill(0);
@@ -409,7 +412,7 @@ mod tests {
         let layout = Layout::new::<f64>(matrix, 2.0, &Kernel::new(width, 2.0)).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut points = Points::<f64>::new();
-        pool.install(|| points.sort(level, &layout, &(&trajectory).into(), matrix)).unwrap();
+        pool.install(|| points.sort(level, threads, &layout, &(&trajectory).into(), matrix)).unwrap();
         assert_eq!(points.tile_start.len(), layout.tiles.iter().product::<usize>() + 1);
         assert_eq!(points.tile_start.last().copied(), Some(count as u32));
         let large = dims == 3 && 16 * layout.local_len() > WALKED_BYTES;

@@ -31,13 +31,13 @@ unsafe impl<R: Real, const D: usize> Zeroable for Point<R, D> {}
 unsafe impl<R: Real, const D: usize> Pod for Point<R, D> {}
 
 /// A cache line.
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
 /// Records of points, `[point]`. The first begins a cache line, so that each record of 16 or 32 bytes lies in
 /// one line.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Records<R> {
     lines: Vec<Line>,
     len: usize,

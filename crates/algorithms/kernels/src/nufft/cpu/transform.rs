@@ -40,6 +40,14 @@ struct Workspace<R: Real> {
     interleaved: Array<Complex<R>>,
 }
 
+/// Points that one thread sorts about as soon as it wakes another.
+const FEW: usize = 1000;
+
+/// Sorts points on the cores of the CPU, few of them in the caller's own thread.
+fn sorting<T: Send>(cpu: &Cpu, points: &Coordinates<'_>, sort: impl FnOnce() -> T + Send) -> T {
+    if points.samples() <= FEW { cpu.run_small(sort) } else { cpu.run(sort) }
+}
+
 impl<R: Real> Engine<R> {
     /// Plans for these points; `host` is the CPU.
     pub(crate) fn new(
@@ -56,7 +64,7 @@ impl<R: Real> Engine<R> {
         let cpu = host.cpu_side();
         let weights = Weights::new(matrix.len(), &kernel.polynomials());
         let mut points = Points::new();
-        cpu.run(|| points.sort(cpu.level(), &layout, coordinates, matrix))?;
+        sorting(cpu, coordinates, || points.sort(cpu.level(), cpu.threads(), &layout, coordinates, matrix))?;
         Ok(Self {
             host: host.clone(),
             samples: coordinates.samples(),
@@ -71,9 +79,17 @@ impl<R: Real> Engine<R> {
     /// Replaces the points.
     pub(crate) fn set_points(&mut self, points: &Coordinates<'_>, matrix: &[usize]) -> Result<()> {
         let cpu = self.host.cpu_side();
-        cpu.run(|| self.gridding.set_points(cpu.level(), points, matrix))?;
+        sorting(cpu, points, || self.gridding.set_points(cpu, points, matrix))?;
         self.samples = points.samples();
         Ok(())
+    }
+
+    /// Whether these points are those of the plan, as far as its transforms can tell.
+    pub(crate) fn has_points(&self, coordinates: &Coordinates<'_>, matrix: &[usize]) -> Result<bool> {
+        let (cpu, layout) = (self.host.cpu_side(), &self.gridding.layout);
+        let mut points = Points::new();
+        sorting(cpu, coordinates, || points.sort(cpu.level(), cpu.threads(), layout, coordinates, matrix))?;
+        Ok(points == self.gridding.points)
     }
 
     /// Bytes that the plan and its workspace hold while a batch of that many items is transformed.

@@ -48,7 +48,7 @@ impl<R: Real> Engine<R> {
         let (cpu, weights) = (host.cpu_side(), Weights::new(layout.dims, &kernel.polynomials()));
         let mut points = Points::new();
         let matrix = &layout.fine[layout.outer()..];
-        cpu.run(|| points.sort(cpu.level(), &layout, cells, matrix))?;
+        cpu.run(|| points.sort(cpu.level(), cpu.threads(), &layout, cells, matrix))?;
         let gridding = Gridding::new(layout, points, weights);
         Ok(Self { host, gridding, before, after, workspace: WorkspaceCache::default() })
     }
