@@ -43,7 +43,7 @@ pub(super) fn fill(command: Command) -> Command {
 
 /// The command with parameters as options in all its help texts.
 pub(super) fn as_options(command: Command) -> Command {
-    each_text(command, |text| rayspin::core::as_options(text))
+    each_text(command, rayspin::core::as_options)
 }
 
 /// The command with each of its help texts changed. Every command of the program comes past here, so a text
