@@ -10,6 +10,7 @@ use rayspin::io::atomic;
 use rayspin::report::record::FileEntry;
 
 use crate::error::of_file;
+use crate::processor::Processor;
 use crate::signals::Detached;
 use crate::words::Call;
 
@@ -62,6 +63,14 @@ fn entries(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Entries> {
     entries.map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
+/// Opens a processor, or several GPUs, as `rayspin.recon` does it. Raises as it does where one does not work.
+///
+/// `(device: str) -> None`
+#[pyfunction]
+fn open_device(device: &str) -> PyResult<()> {
+    Processor::several(device).map(drop)
+}
+
 /// The number of GPUs that this process sees.
 ///
 /// `() -> int`
@@ -75,5 +84,6 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(claim, module)?)?;
     module.add_function(wrap_pyfunction!(read_files, module)?)?;
     module.add_function(wrap_pyfunction!(written_files, module)?)?;
+    module.add_function(wrap_pyfunction!(open_device, module)?)?;
     module.add_function(wrap_pyfunction!(gpus, module)?)
 }

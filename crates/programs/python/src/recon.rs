@@ -366,6 +366,9 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///     are fewer than GPUs, or too large for one.
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
+/// client: a `distributed.Client`. Its cluster then makes the images, a task for each group of slices;
+///     `rayspin.dask.recon` is the same with more arguments. `device` is the processor of each worker, with
+///     "auto" its own. `memory` holds for each worker, and `progress` hears of tasks.
 /// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as
 ///     `rayspin.methods()` lists them. lambda_="auto" searches for the weight whose image best predicts
 ///     samples that were held out.
@@ -378,7 +381,8 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///
 /// Raises TypeError for a keyword that the method lacks or a value of another type. Raises ValueError for a
 /// method, shape, number of coils or value that does not fit the scan. Raises MemoryError where memory is
-/// short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`.
+/// short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`. With a client raises ImportError
+/// without dask, and TimeoutError where the cluster has no workers.
 ///
 /// >>> import rayspin
 /// >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan
@@ -387,12 +391,32 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// ((1, 32, 32), dtype('complex64'), (2, 1, 32, 32))
 ///
 /// `(scan: Scan | str | PathLike[str], method: str | None, *, device: str, keep_maps: bool, progress: Heard,
-/// **options: Any) -> Reconstruction`
+/// client: Any, **options: Any) -> Reconstruction`
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
-#[pyo3(signature = (scan, method=None, *, device="auto", keep_maps=true, progress=None, **options))]
-pub(crate) fn recon(
-    py: Python<'_>,
+#[pyo3(
+    signature = (scan, method=None, *, device="auto", keep_maps=true, progress=None, client=None, **options)
+)]
+pub(crate) fn recon<'py>(
+    py: Python<'py>,
+    scan: &Bound<'py, PyAny>,
+    method: Option<&str>,
+    device: &str,
+    keep_maps: bool,
+    progress: Option<Py<PyAny>>,
+    client: Option<&Bound<'py, PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, Reconstruction>> {
+    if let Some(client) = client {
+        let options = options.map_or_else(|| PyDict::new(py), Clone::clone);
+        let given = (scan, method, client, device, keep_maps, progress, options);
+        return Ok(py.import("rayspin.dask")?.call_method1("_of_recon", given)?.cast_into()?);
+    }
+    Bound::new(py, here(scan, method, device, keep_maps, progress, options)?)
+}
+
+/// [`recon`] in this process.
+fn here(
     scan: &Bound<'_, PyAny>,
     method: Option<&str>,
     device: &str,
@@ -400,6 +424,7 @@ pub(crate) fn recon(
     progress: Option<Py<PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Reconstruction> {
+    let py = scan.py();
     let words = Call::Recon;
     let mut wanted = Wanted::of(scan, method, device, options)?;
     wanted.request.options.keep_maps = keep_maps;

@@ -306,6 +306,53 @@ def test_slices_of_a_scan_make_one_image(client, folder):
         rayspin.dask.recon(folder / "gone.h5", client=client)
 
 
+def test_recon_hands_its_slices_to_a_client(client, folder, tmp_path, monkeypatch):
+    path, heard = folder / "slices.h5", []
+    whole = rayspin.recon(path, "cg-sense", iterations=5, **CPU)
+    found = rayspin.recon(path, "cg-sense", client=client, iterations=5, progress=lambda *step: heard.append(step))
+    assert heard[-1] == ("tasks", 4, 4)
+    expect_near(found.image, whole.image)
+    np.testing.assert_allclose(found.maps, whole.maps, rtol=0, atol=1e-4)
+    assert isinstance(found, rayspin.Reconstruction) and found.record["parameters"]["parts"] == 4
+    held = rayspin.recon(rayspin.read_scan(path), "cg-sense", client=client, iterations=5, keep_maps=False, device="cpu")
+    expect_near(held.image, whole.image)
+    assert held.maps is None
+    # Names of files hold in the folders of workers, arrays arrive, and a number twice is one slice.
+    monkeypatch.chdir(tmp_path)
+    np.save("maps.npy", whole.maps)
+    for maps in ("maps.npy", pathlib.Path("maps.npy"), whole.maps):
+        given = rayspin.recon(path, "cg-sense", client=client, iterations=5, maps=maps, slices=np.array([3, 1, 1]), cache="kernels")
+        expect_near(given.image, rayspin.recon(path, "cg-sense", iterations=5, maps=whole.maps, slices=[1, 3], **CPU).image)
+    assert names(tmp_path) == ["kernels", "maps.npy"]
+    basis = rayspin.recon(folder / "series.h5", client=client, basis="svd:1", echo_times_ms=[10, 20, 30, 40])
+    expect_near(basis.image, rayspin.recon(folder / "series.h5", basis="svd:1", echo_times_ms=[10, 20, 30, 40], **CPU).image)
+
+
+def test_what_a_client_does_not_take_is_refused(client, folder, tmp_path):
+    path = folder / "slices.h5"
+    for options, error, words in [
+        ({"client": 3}, TypeError, "client: expected a distributed.Client, found int"),
+        ({"parts": 2}, TypeError, "parts: no keyword of rayspin.recon; rayspin.dask.recon has it"),
+        ({"timeout": 2.0}, TypeError, "timeout: no keyword of rayspin.recon"),
+        ({"iteration": 3}, TypeError, "iteration: no parameter of method cg-sense"),
+        ({"lambda_": "auto"}, ValueError, "lambda_: expected a number where slices are computed apart"),
+        ({"progress": 3}, TypeError, "progress: expected a function"),
+        ({"memory": 1000}, ValueError, "memory: expected at least"),
+        ({"device": "cuda:5,7"}, TimeoutError, "no worker with a processor that works.*cuda:5,7 does not work"),
+    ]:
+        with pytest.raises(error, match=words):
+            rayspin.recon(path, "cg-sense", **{"client": client, **options})
+    with pytest.raises(TypeError, match="scan: expected a rayspin.Scan"):
+        rayspin.recon(3, client=client)
+    for call in (rayspin.plan, rayspin.images, ct.recon):
+        with pytest.raises(TypeError, match="client"):
+            call(path, client=client)
+    (tmp_path / "distributed.py").write_text("raise ImportError('none here')")
+    text = f"import rayspin; rayspin.recon({str(path)!r}, client=3)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1 and "pip install 'dask[distributed]'" in done.stderr
+
+
 def test_the_plan_says_the_shape_of_the_image(folder):
     for name, options in [
         ("slices.h5", {}),

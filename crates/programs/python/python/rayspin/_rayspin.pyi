@@ -55,6 +55,7 @@ __all__ = [
     "nrmse",
     "nudft",
     "nufft_operator",
+    "open_device",
     "pdhg",
     "plan_recon",
     "plan_recon_ct",
@@ -1520,6 +1521,10 @@ def nufft_operator(
     points of another shape or not finite and a tolerance out of range, and as `identity`.
     """
 
+def open_device(device: str) -> None:
+    """Opens a processor, or several GPUs, as `rayspin.recon` does it. Raises as it does where one does not work.
+    """
+
 def pdhg(
     a: LinearOperator,
     y: Array,
@@ -1689,6 +1694,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -1752,6 +1758,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -1815,6 +1822,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -1876,6 +1884,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -1954,6 +1963,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -2030,6 +2040,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -2103,6 +2114,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -2176,6 +2188,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -2246,6 +2259,7 @@ def recon(
     device: str = "auto",
     keep_maps: bool = True,
     progress: Heard = None,
+    client: Any = None,
     trajectory: str | PathLike[str] | None = None,
     trajectory_units: str | None = None,
     sequence: str | PathLike[str] | None = None,
@@ -2319,6 +2333,9 @@ def recon(
         are fewer than GPUs, or too large for one.
     keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
     progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
+    client: a `distributed.Client`. Its cluster then makes the images, a task for each group of slices;
+        `rayspin.dask.recon` is the same with more arguments. `device` is the processor of each worker, with
+        "auto" its own. `memory` holds for each worker, and `progress` hears of tasks.
     options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as
         `rayspin.methods()` lists them. lambda_="auto" searches for the weight whose image best predicts
         samples that were held out.
@@ -2331,7 +2348,8 @@ def recon(
 
     Raises TypeError for a keyword that the method lacks or a value of another type. Raises ValueError for a
     method, shape, number of coils or value that does not fit the scan. Raises MemoryError where memory is
-    short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`.
+    short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`. With a client raises ImportError
+    without dask, and TimeoutError where the cluster has no workers.
 
     >>> import rayspin
     >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from . import ct, linop
+from . import ct
 from ._rayspin import (
     Reconstruction,
     Scan,
     __version__,
     claim,
     gpus,
+    open_device,
     plan_recon,
     read_files,
     recon,
@@ -84,11 +85,11 @@ def address() -> str:
 
 
 def device_of(wanted: str | None) -> str:
-    """The processor to compute on, which was opened. Raises OutOfPlace where it does not work."""
+    """The processor to compute on, or several GPUs, which were opened. Raises OutOfPlace where it does not work."""
     own = address()
     device = wanted or DEVICES.get(own, "auto")
     try:
-        linop.identity((1,), device=device)
+        open_device(device)
     except Exception as error:
         raise OutOfPlace(f"{own or 'this process'}: {device} does not work: {error}") from error
     return device

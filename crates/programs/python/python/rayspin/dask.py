@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
+import inspect
 import json
 import math
 import os
@@ -39,7 +40,7 @@ import numpy as np
 
 from . import _worker
 from ._progress import listener
-from ._rayspin import Reconstruction, Scan, plan_recon
+from ._rayspin import Reconstruction, Scan, plan_recon, recon_options
 from ._types import Heard
 
 try:
@@ -103,8 +104,7 @@ def batch(
         raise ValueError(f'kind: expected "mri" or "ct", found {kind!r}')
     scans = _listed(files)
     images = _images(scans, [out] if isinstance(out, str) else list(out))
-    # A worker may run in another folder.
-    options = {name: os.path.abspath(value) if isinstance(value, os.PathLike) else value for name, value in options.items()}
+    options = _absolute(options, kind)
     said = json.dumps({name: _said(value) for name, value in sorted(options.items())})
     calls = []
     for scan, own in zip(scans, images, strict=True):
@@ -143,7 +143,7 @@ def recon(
     scan, method, keep_maps, options: as `rayspin.recon` takes them. A path is read by the workers, each its own slices. A `Scan` goes
         to a worker once.
     parts: the number of groups; as many as the cluster has threads unless given.
-    client, device, retries, timeout, progress: as of `batch`.
+    client, device, retries, timeout, progress: as of `batch`. `rayspin.recon` takes a client too, and no parts, retries and timeout.
 
     Slices are reconstructed apart from each other, so that the images are those of `rayspin.recon`: a weight that the noise of the
     scan tells is the same for all. A scan of one slice, a volume that is measured as one, and coils compressed to a part of the energy
@@ -157,11 +157,13 @@ def recon(
     if isinstance(scan, (str, os.PathLike)):
         scan = os.path.abspath(scan)
     held = scan if path else client.scatter(scan)
+    # Maps and other images go to a worker once, too, and not to the scheduler with each task.
+    images = {name: value for name, value in options.items() if isinstance(value, np.ndarray) and value.ndim > 1}
+    options = {**_absolute(options), **{name: client.scatter(value) for name, value in images.items()}}
     (plan,) = _results(client, _worker.plan, [(held, method, options)], ["plan"], retries, timeout, False)
-    numbers = options.get("slices")
-    if numbers is None:
-        numbers = range(plan["slices"])
-    numbers = [numbers] if isinstance(numbers, int) else list(numbers)
+    chosen = options.get("slices")
+    # Each once: a slice of two groups would be there twice.
+    numbers = sorted({int(number) for number in np.atleast_1d(range(plan["slices"]) if chosen is None else chosen)})
     threads = sum(worker["nthreads"] for worker in _workers(client).values())
     count = max(1, min(len(numbers), parts if parts is not None else threads))
     if plan["slices"] == 1 or plan["shape"] is None:
@@ -182,6 +184,22 @@ def recon(
     names = [f"slices {call[4]['slices'][0]} to {call[4]['slices'][-1]}" if count > 1 else "scan" for call in calls]
     found = _results(client, _worker.part, calls, names, retries, timeout, progress)
     return found[0] if count == 1 else _worker.joined(found, plan["notes"])
+
+
+def _of_recon(
+    scan: Scan | Path,
+    method: str | None,
+    client: Any,
+    device: str,
+    keep_maps: bool,
+    progress: Heard,
+    options: dict[str, Any],
+) -> Reconstruction:
+    """`rayspin.recon` with a client, whose keywords are those that it has without one."""
+    for name in inspect.signature(recon).parameters.keys() & options.keys():
+        raise TypeError(f"{name}: no keyword of rayspin.recon; rayspin.dask.recon has it")
+    own = None if device == "auto" else device
+    return recon(scan, method, client=client, device=own, keep_maps=keep_maps, progress=progress, **options)
 
 
 def series(
@@ -219,6 +237,7 @@ def series(
         scan = os.path.abspath(scan)
     if chunk < 1:
         raise ValueError(f"chunk: expected a number of volumes from 1, found {chunk}")
+    options = _absolute(options)
     plan = plan_recon(scan, method, device="cpu", **options)
     volumes, shape = plan["volumes"], plan["shape"]
     if len(volumes) < 2 or shape is None:
@@ -287,6 +306,7 @@ def frames(
     image = (1,) * (3 - len(shape)) + tuple(int(size) for size in shape)
     made = {"shape": tuple(image[-len(shape) :]), "units": units, "fov_mm": fov_mm}
     made = {name: value for name, value in made.items() if value is not None}
+    options = _absolute(options)
     one = samples.rechunk({axis: -1 for axis in range(1, samples.ndim)})
     images = one.map_blocks(
         _worker.of_arrays,
@@ -327,6 +347,19 @@ def _part_of(options: dict[str, Any], volumes: list[dict[str, int]], group: rang
     if math.prod(len(numbers) for numbers in picked.values()) != len(chosen):
         raise ValueError("chunk: expected volumes of a block that differ in one counter, found more; chunk=1 takes them apart")
     return {**options, **{keywords[name]: numbers for name, numbers in picked.items()}}
+
+
+def _absolute(options: dict[str, Any], kind: Literal["mri", "ct"] = "mri") -> dict[str, Any]:
+    """The options with names of files that hold in every folder: a worker may run in another one."""
+    rows = recon_options(kind)
+
+    def is_file(name: str, value: Any) -> bool:
+        takes = rows[name]["kind"] if name in rows else ""
+        # Where arrays are taken, a text may be something else, such as basis="svd:2".
+        named = takes == "path" or ("path" in takes and isinstance(value, str) and os.path.exists(value))
+        return isinstance(value, os.PathLike) or (isinstance(value, str) and named)
+
+    return {name: os.path.abspath(value) if is_file(name, value) else value for name, value in options.items()}
 
 
 def _listed(files: Path | Iterable[Path]) -> list[str]:
