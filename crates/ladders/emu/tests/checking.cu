@@ -120,6 +120,14 @@ __global__ void wild(float* out, long long far) {
     out[far + threadIdx.x] = 1;  // far away
 }
 
+__global__ void elsewhere(unsigned long long at, int writes, float* out) {
+    float* there = (float*)at;
+    if (writes)
+        there[threadIdx.x] = 1;  // writes at an address
+    else
+        out[threadIdx.x] = there[threadIdx.x];  // reads at an address
+}
+
 __global__ void shared_end(float* out) {
     __shared__ float own[32];
     int t = threadIdx.x;

@@ -6,7 +6,7 @@ mod trusted;
 
 use std::sync::Arc;
 
-use rayspin_device::cuda::{Argument, Launch, Source};
+use rayspin_device::cuda::{Argument, Driver as _, Launch, Source};
 use rayspin_device::{Array, Backend, Device, Element};
 use rayspin_emu::Emulator;
 use rayspin_emu::checking::{Does, Fault, Wrong};
@@ -409,6 +409,24 @@ fn accesses_outside_arrays_end_the_kernel_with_line_and_index() {
         outside(checking.run("shared_end", launch, &mut [out.cuda_mut().into()]), "// past a shared array");
     assert_eq!((own.array.as_deref(), own.index, own.elements), (Some("own"), 32, 32));
     assert_eq!(out.to_vec().unwrap().len(), 32, "memory is whole");
+}
+
+/// Arrays of another GPU are refused as arguments. This address comes as a number.
+#[test]
+fn an_address_in_another_gpu_s_memory_ends_the_kernel() {
+    let (here, there) = (Checking::new(), Checking::new());
+    let mut out = here.zeros::<f32>(4);
+    for (checking, found) in [(&here, 0), (&there, 1)] {
+        let address = checking.emulator.allocate(16).unwrap();
+        for (writes, text) in [(1, "// writes at an address"), (0, "// reads at an address")] {
+            let arguments = &mut [address.into(), writes.into(), out.cuda_mut().into()];
+            let (faults, error) = here.run("elsewhere", Launch::linear(1, 4), arguments);
+            assert_eq!((faults.len(), error.is_some()), (found, found > 0), "{faults:#?} {error:?}");
+            for fault in faults {
+                assert_eq!((fault.wrong, lines(&fault)), (Wrong::Outside, vec![line_of(text)]));
+            }
+        }
+    }
 }
 
 #[test]
