@@ -1,23 +1,27 @@
-//! Runs on several GPUs, which are emulated: what goes to them, what their plan states, and what it fits.
+//! Runs on several GPUs, which are emulated: the images of every method, what goes to which GPU, what the
+//! plan states, and what it fits.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Monitor};
 use rayspin_core::{Detector, Orbit, ProjectionGeometry, VolumeGrid};
 use rayspin_ct::phantom::{Form, Phantom, Solid};
-use rayspin_ct::recon::even_angles;
 use rayspin_ct::scan::{Measured, Scan as CtScan};
 use rayspin_device::{Backend, Device};
 use rayspin_emu::{Emulator, Fault, Faulty};
+use rayspin_io::data_exchange;
 use rayspin_job::asked::{Asked, Typed};
 use rayspin_job::ct;
-use rayspin_job::mri::{Beside, Finished, Input, Mri, Planned, Request};
+use rayspin_job::mri::{Beside, Finished, Input, Mri, Planned, Request, methods};
 use rayspin_job::{ComputeTarget, Error, Result};
-use rayspin_mri::scan::Scan;
-use rayspin_mri::simulate::trajectory::{Sampling, SpokeAngles};
+use rayspin_mri::recon::Selection;
+use rayspin_mri::scan::{Scan, Window};
+use rayspin_mri::simulate::trajectory::{CartesianPattern, Sampling, SpokeAngles};
 use rayspin_mri::simulate::{SimulateOptions, simulate};
 use rayspin_report::RunRecorder;
 use rayspin_run::Value;
@@ -47,14 +51,29 @@ fn method(name: &str) -> Asked<Mri> {
 
 fn cards(count: usize) -> (Vec<Arc<Faulty>>, ComputeTarget) {
     let card = |ordinal| {
-        let driver = Arc::new(Faulty::numbered(Arc::new(Emulator::new().unwrap()), ordinal));
+        // Blocks of one thread come in one order: what differs from run to run is the order between GPUs.
+        let emulator = Emulator::new().unwrap().measuring(1, None, false).unwrap();
+        let driver = Arc::new(Faulty::numbered(Arc::new(emulator), ordinal));
         (driver.clone(), Device::with_driver(driver, Device::cpu_with_threads(1).unwrap()))
     };
-    let (drivers, mut devices): (Vec<_>, Vec<_>) = (0..count).map(card).unzip();
-    let beside = devices.split_off(1);
-    let mut target = ComputeTarget::of(devices.swap_remove(0));
-    target.beside = beside;
-    (drivers, target)
+    let (drivers, devices): (Vec<_>, Vec<_>) = (0..count).map(card).unzip();
+    (drivers, target(&devices))
+}
+
+/// The first GPU leads.
+fn target(gpus: &[Device]) -> ComputeTarget {
+    let mut target = ComputeTarget::of(gpus[0].clone());
+    target.beside = gpus[1..].to_vec();
+    target
+}
+
+/// The first of some GPUs.
+fn first(
+    (drivers, all): &(Vec<Arc<Faulty>>, ComputeTarget),
+    count: usize,
+) -> (&[Arc<Faulty>], ComputeTarget) {
+    let gpus: Vec<Device> = std::iter::once(&all.device).chain(&all.beside).take(count).cloned().collect();
+    (&drivers[..count], target(&gpus))
 }
 
 /// GPUs whose arrays may take as many bytes.
@@ -176,18 +195,22 @@ fn a_gpu_that_fails_ends_the_run_with_its_name() {
 
 /// Two ellipsoids in a cone beam.
 fn ellipsoids() -> Arc<CtScan> {
-    let orbit =
-        Orbit { source_to_axis_mm: Some(400.0), axis_to_detector_mm: 200.0, ..Orbit::default() }.turn(37);
+    lines_of(
+        &Orbit { source_to_axis_mm: Some(400.0), axis_to_detector_mm: 200.0, ..Orbit::default() }.turn(37),
+    )
+}
+
+/// The line integrals of two ellipsoids.
+fn lines_of(orbit: &Orbit) -> Arc<CtScan> {
     let detector = Detector { rows: 40, columns: 41, pitch_mm: [4.0; 2], radius_mm: None };
-    let geometry = ProjectionGeometry::orbit(detector, &orbit).unwrap();
+    let geometry = ProjectionGeometry::orbit(detector, orbit).unwrap();
     let solid = |middle, radii, value| Solid::new(Form::Ellipsoid, middle, radii, value);
     let (skull, inside) =
         (solid([0.0; 3], [24.0, 27.0, 25.0], 0.02), solid([6.0, 4.0, -3.0], [8.0; 3], 0.01));
     let phantom = Phantom::new(vec![skull, inside]).unwrap();
     let lines = phantom.project(Device::cpu().unwrap().cpu_side(), &geometry).unwrap();
     let lines = ndarray::Array3::from_shape_vec(geometry.shape(), lines).unwrap();
-    let angles = even_angles(37, std::f64::consts::TAU);
-    Arc::new(CtScan::new(Measured::Lines(lines), angles, Some(geometry)).unwrap())
+    Arc::new(CtScan::new(Measured::Lines(lines), orbit.angles.clone(), Some(geometry)).unwrap())
 }
 
 fn ct_planned(
@@ -196,12 +219,21 @@ fn ct_planned(
     slices: usize,
     target: ComputeTarget,
 ) -> Result<ct::Planned<'static>> {
+    ct_planned_of(ct::Request::of(ct::Input::Scan(scan.clone())), name, slices, target)
+}
+
+fn ct_planned_of(
+    request: ct::Request,
+    name: &str,
+    slices: usize,
+    target: ComputeTarget,
+) -> Result<ct::Planned<'static>> {
     let mut method = Asked::new(Some(name.to_owned()));
-    if !["fdk", "fourier"].contains(&name) {
+    if ct::methods().named(name)?.get("iterations").is_some() {
         method.insert("iterations", Typed::Value(Value::Count(2)));
     }
     let grid = Some(VolumeGrid::new([slices, 24, 23], [2.5; 3], [0.0; 3]).unwrap());
-    let request = ct::Request { method, grid, ..ct::Request::of(ct::Input::Scan(scan.clone())) };
+    let request = ct::Request { method, grid, ..request };
     let recorder = RunRecorder::start("test", "1", [""; 0], "cpu", 1);
     request.begin(target, Monitor::silent(), recorder)?.read()?.choose()?.plan()
 }
@@ -289,4 +321,160 @@ fn a_gpu_that_fails_ends_a_ct_run_with_its_name() {
             assert!(text.contains("on cuda:1 (") && !text.contains('\n'), "{name} {number}: {text}");
         }
     }
+}
+
+/// What a run on several GPUs made, and how.
+struct Ran {
+    cut: String,
+    values: Vec<[f32; 2]>,
+    /// The GPUs that compute, as the notes have it: all where they do not say why some do not.
+    told: usize,
+    /// Whether each ran kernels.
+    worked: Vec<bool>,
+}
+
+impl Ran {
+    fn of(
+        drivers: &[Arc<Faulty>],
+        (cut, notes): (String, &[String]),
+        run: impl FnOnce() -> Result<Vec<[f32; 2]>>,
+    ) -> Result<Self> {
+        let told = |note: &String| {
+            let all = format!(" of {} GPUs compute: method ", drivers.len());
+            match note.split_once(&all) {
+                Some((count, _)) => count.parse().ok(),
+                None => note.starts_with("one GPU computes, and those beside it do not: ").then_some(1),
+            }
+        };
+        let told = notes.iter().find_map(told).unwrap_or(drivers.len());
+        drivers.iter().for_each(|driver| driver.set(Fault::Never));
+        let values = run()?;
+        let worked = drivers.iter().map(|driver| driver.counts().contains_key("launch")).collect();
+        Ok(Self { cut, values, told, worked })
+    }
+
+    fn apart(&self, other: &Self) -> f32 {
+        assert_eq!(self.values.len(), other.values.len());
+        let most = |values: &mut dyn Iterator<Item = f32>| values.map(f32::abs).fold(0.0, f32::max);
+        let pairs = self.values.as_flattened().iter().zip(other.values.as_flattened());
+        most(&mut pairs.map(|(a, b)| a - b)) / most(&mut other.values.as_flattened().iter().copied())
+    }
+}
+
+/// Checks a run on two and three GPUs against that on one: the image is the same to rounding, or to the bit
+/// where no image is made by several. It has the same bits again. All GPUs work, or a note says why not.
+fn check(what: &str, most: f32, one: &Ran, ran: impl Fn(usize) -> Ran) {
+    assert!(one.values.iter().any(|value| *value != [0.0; 2]), "{what}");
+    for count in [2, 3] {
+        let several = ran(count);
+        let error = several.apart(one);
+        let divided = several.cut.contains(" GPUs, which hold ");
+        let what = format!("{what} on {count}: {}", several.cut);
+        assert!(error <= if divided { most } else { 0.0 }, "{what}: {error:e}");
+        assert!(ran(count).values == several.values, "{what}");
+        // Images go to whichever GPU is free.
+        let images = several.cut.starts_with("2 images") && !divided && several.told == count;
+        let expected: Vec<bool> = (0..count).map(|gpu| gpu < several.told).collect();
+        assert!(images || several.worked == expected, "{what}: {:?}", several.worked);
+    }
+}
+
+/// The parameters of a method that has them: few iterations, and a search of λ.
+fn asked(name: &str, parameters: impl Fn(&str) -> bool, search: bool) -> Option<Asked<Mri>> {
+    let mut asked = Asked::new(Some(name.to_owned()));
+    if parameters("iterations") {
+        asked.insert("iterations", Typed::Value(Value::Count(2)));
+    }
+    if search {
+        parameters("lambda").then(|| asked.insert("lambda", Typed::Searched))?;
+    }
+    Some(asked)
+}
+
+#[test]
+fn every_method_makes_its_images_on_one_two_and_three_gpus() {
+    let scan = |sampling: Sampling, matrix: [usize; 3], repetitions: usize| {
+        let options =
+            SimulateOptions { matrix, coils: 3, repetitions, sampling, ..SimulateOptions::default() };
+        Arc::new(simulate(&options, &Monitor::silent()).unwrap().scan)
+    };
+    let spokes = |spokes| Sampling::Radial { spokes, angles: SpokeAngles::Golden };
+    let window = Some(Window { readouts: 8, stride: 4, frames: Some(2) });
+    let sliding = Selection { window, ..Selection::default() };
+    let whole = Selection::default;
+    let full = Sampling::Cartesian(CartesianPattern::Full);
+    let thin = Sampling::Cartesian(CartesianPattern::Uniform { acceleration: [2, 1], calibration: 8 });
+    // Two images go to two GPUs, and the coils of each to three, where the method may share them.
+    let cases = [
+        ("a grid", scan(thin, [16, 16, 1], 1), whole(), false, ""),
+        ("slices", scan(full, [16, 16, 2], 1), whole(), false, ""),
+        ("a series", scan(spokes(8), [16, 16, 1], 2), whole(), false, ""),
+        ("windows", scan(spokes(8), [16, 16, 1], 2), sliding, false, "cg-sense"),
+        ("a search", scan(spokes(16), [32, 32, 1], 1), whole(), true, "cg-sense"),
+    ];
+    let gpus = cards(3);
+    let mut taken = BTreeSet::new();
+    for method in methods().iter() {
+        let name = method.about().name;
+        let of_all = |only: &str| only.is_empty() || only == name;
+        for (kind, scan, selection, search, _) in cases.iter().filter(|(.., only)| of_all(only)) {
+            let Some(method) = asked(name, |name| method.get(name).is_some(), *search) else { continue };
+            let plan = |target: ComputeTarget| {
+                let (method, selection) = (method.clone(), selection.clone());
+                let mut request = Request { method, selection, ..Request::of(Input::Scan(scan.clone())) };
+                request.options.density_iterations = 1;
+                let recorder = RunRecorder::start("test", "1", [""; 0], "cpu", 1);
+                request.begin(target, Monitor::silent(), recorder)?.read()?.choose()?.plan()
+            };
+            let ran = |count: usize| -> Result<Ran> {
+                let (drivers, target) = first(&gpus, count);
+                let planned = plan(target)?;
+                let notes = planned.notes().to_vec();
+                Ran::of(drivers, (planned.cut(), &notes), || {
+                    let mut values = Vec::new();
+                    let mut keep = |data: &ArrayD<C32>| values.extend(data.iter().map(|v| [v.re, v.im]));
+                    let finished = planned.run::<Error>(&mut |volume| {
+                        keep(&volume.data);
+                        Ok(())
+                    })?;
+                    finished.image.iter().for_each(|image| keep(image.data()));
+                    Ok(values)
+                })
+            };
+            // A method that does not take this scan.
+            let Ok(one) = ran(1) else { continue };
+            check(&format!("{name} of {kind}"), 1e-5, &one, |count| ran(count).unwrap());
+            taken.extend([name, *kind]);
+        }
+    }
+    assert_eq!(taken.len(), methods().iter().count() + cases.len(), "{taken:?}");
+}
+
+#[test]
+fn every_ct_method_makes_its_volume_on_one_two_and_three_gpus() {
+    let (gpus, cone) = (cards(3), ellipsoids());
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ellipsoids.h5");
+    data_exchange::write(&file, &cone).unwrap();
+    let flat = lines_of(&Orbit::default().arc(0.0, std::f64::consts::PI, 36));
+    let whole = |scan: Arc<CtScan>| ct::Request::of(ct::Input::Scan(scan));
+    let arriving = ct::Request { stream: true, ..ct::Request::of(ct::Input::File(file)) };
+    let cases = [("a cone", whole(cone)), ("parallel rays", whole(flat)), ("views that arrive", arriving)];
+    let mut taken = BTreeSet::new();
+    for method in ct::methods().iter() {
+        let name = method.about().name;
+        for (kind, request) in &cases {
+            let ran = |count: usize| -> Result<Ran> {
+                let (drivers, target) = first(&gpus, count);
+                let planned = ct_planned_of(request.clone(), name, 7, target)?;
+                let notes = planned.notes().to_vec();
+                Ran::of(drivers, (planned.cut(), &notes), || {
+                    Ok(ct_run(planned)?.made.volume.iter().map(|value| [*value, 0.0]).collect())
+                })
+            };
+            let Ok(one) = ran(1) else { continue };
+            check(&format!("{name} of {kind}"), 2e-5, &one, |count| ran(count).unwrap());
+            taken.extend([name, *kind]);
+        }
+    }
+    assert_eq!(taken.len(), ct::methods().iter().count() + cases.len(), "{taken:?}");
 }
