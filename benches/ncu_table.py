@@ -89,7 +89,8 @@ def theirs(rows):
         "atomic sectors": sum(total(l1("sectors", op)) for op in atomics),
         "shared turns": sum(total(f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}") for op in ("ld", "st")),
         "instructions": warps,
-        "lanes": threads / warps if warps and threads else number(rows[0], "smsp__thread_inst_executed_per_inst_executed"),
+        "lanes": threads / warps if warps else None,
+        "lanes without predicates": total("smsp__thread_inst_executed_pred_on") / warps if warps else None,
     }
 
 
@@ -131,18 +132,17 @@ def widths(code, *names):
     return f"{total} {names[0]}" + (f", {', '.join(wide)}" if wide else "")
 
 
-def why(column, x, y, kernel, code, ratio):
-    """Why a column is off, with what shows it: its kind, and the words."""
+def why(column, x, y, working, kernel, code, ratio):
+    """Why a column is off, with what shows it: its kind, and the words. `working`: ncu's lanes that no predicate switches off."""
     blocks = kernel["blocks"][0] * kernel["blocks"][1] * kernel["blocks"][2]
     if kernel["counted_blocks"] < blocks and column != "lanes":
         return "sampled", f"{kernel['counted_blocks']} of {blocks} blocks were counted"
     if column == "lanes":
         # Both numbers of instructions are of warps.
-        share = code["predicated"] / max(code["instructions"], 1)
         more = f"ours counts {ratio:.2f} times ncu's instructions"
-        if y > x and share >= 0.03:
-            return "predicates", (f"{code['predicated']} of {code['instructions']} instructions stand under a predicate, whose "
-                                  f"lanes ncu counts as active; {more}")
+        if working <= x * (1 + WITHIN) and x < y:
+            return "predicates", (f"predicates switch off all but {working:.5g} of ncu's lanes ({code['predicated']} of "
+                                  f"{code['instructions']} instructions stand under one)")
         if y > x:
             return "weights", f"more of ncu's instructions lie where all lanes are active; {more}"
         return "weights", (f"more of ncu's instructions lie where few lanes are active ({code['branches']} branches); {more}")
@@ -154,8 +154,9 @@ def why(column, x, y, kernel, code, ratio):
     if column.startswith("store"):
         return "stores", f"{widths(code, 'STG', 'ST')} for {sites(kernel, 'global', 'store')} places of the source"
     if column.startswith("atomic"):
-        votes = code["memory"].get("VOTE.32", 0)
-        return "atomics", f"additions of a constant to one address are joined ({votes} votes of the warp in the machine code)"
+        if votes := code["memory"].get("VOTE.32", 0):
+            return "atomics", f"additions of a constant to one address are joined ({votes} votes of the warp in the machine code)"
+        return "order", "a test of what others have added finds more of it where threads run one after another"
     loads, stores = widths(code, "LDS"), widths(code, "STS")
     places = sites(kernel, "shared", "load"), sites(kernel, "shared", "store")
     return "shared", f"{loads}, {stores} for {places[0]} and {places[1]} places of the source"
@@ -163,12 +164,14 @@ def why(column, x, y, kernel, code, ratio):
 
 KINDS = {
     "predicates": "lanes: a short branch has no jump in machine code. Its instructions stand under a predicate, and ncu's "
-    "active lanes include those that the predicate switches off. Ours leave them out.",
+    "active lanes include those that the predicate switches off. Ours leave them out, and lie between ncu's active lanes and "
+    "those of them that no predicate switches off.",
     "weights": "lanes: each instruction counts, and the host's compiler makes other numbers of them for the same line.",
     "loads kept": "loads: NVRTC keeps a value in registers where the host's compiler reads it again.",
     "loads added": "loads: NVRTC reads ahead of a branch, or once more.",
     "stores": "stores: NVRTC splits a wide store or joins narrow ones.",
     "atomics": "atomics: NVRTC adds what the lanes of a warp add to one address by one of them.",
+    "order": "atomics: threads of the emulator run one after another, so that a test of what others have added skips more.",
     "sampled": "ours counted some blocks of the grid, and scaled.",
     "shared": "shared memory: NVRTC joins neighbouring accesses into wide ones, or keeps values in registers.",
     "host memory": "memory of the host: ncu counts it as memory of the system, not as global memory.",
@@ -224,7 +227,7 @@ def main():
                     right[column][good] += 1
                     cells.append(f"{x:.5g}" if good else f"**{x:.5g}** / {y:.5g}")
                     if not good:
-                        kind, words = why(column, x, y, kernel, code, ratio)
+                        kind, words = why(column, x, y, b["lanes without predicates"], kernel, code, ratio)
                         if min(x, y) == 0:
                             kind, words = "host memory", "pinned memory of the host"
                         kinds[kind] = kinds.get(kind, 0) + 1

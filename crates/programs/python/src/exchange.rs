@@ -161,12 +161,12 @@ impl<'py> Given<'py> {
         if let Ok(array) = object.cast::<PyUntypedArray>() {
             return Self::of_numpy(what, array);
         }
-        if library(object)?.as_deref() == Some("cupy")
+        if library(object)?.is("cupy")
             && let Some(given) = Self::of_cupy(what, object)?
         {
             return Ok(given);
         }
-        if object.hasattr("__dlpack__")? {
+        if object.hasattr(intern!(object.py(), "__dlpack__"))? {
             return Self::of_dlpack(what, object);
         }
         let expected = "an array of NumPy, CuPy, torch or another library with DLPack";
@@ -306,14 +306,15 @@ impl<'py> Given<'py> {
         };
         let shape = view.shape().iter().map(|&n| n as usize).collect();
         let address = view.data_ptr().expose_provenance().wrapping_add(view.byte_offset() as usize);
-        let locked = match (&tensor, library(object)?.as_deref()) {
-            (_, Some("jax" | "jaxlib")) => Some("one of JAX, whose arrays never change"),
-            (ImportedDlpack::Versioned(_), _) => {
+        let library = library(object)?;
+        let locked = match &tensor {
+            _ if library.is("jax") || library.is("jaxlib") => Some("one of JAX, whose arrays never change"),
+            ImportedDlpack::Versioned(_) => {
                 tensor.flags().contains(dlpark::DlpackFlags::READ_ONLY).then_some("a read-only one")
             }
             // Arrays of these libraries are always writable.
-            (ImportedDlpack::Legacy(_), Some("torch" | "cupy")) => None,
-            (ImportedDlpack::Legacy(_), _) => {
+            ImportedDlpack::Legacy(_) if library.is("torch") || library.is("cupy") => None,
+            ImportedDlpack::Legacy(_) => {
                 Some("one of a library whose DLPack does not say whether it is (versions from 1.0 do)")
             }
         };
@@ -503,39 +504,44 @@ pub(crate) fn empty<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = like.py();
     let shape = PyTuple::new(py, shape)?;
-    match library(like)?.as_deref() {
-        Some("torch") => {
-            let torch = py.import("torch")?;
-            let options = pyo3::types::PyDict::new(py);
-            options.set_item("dtype", torch.getattr(dtype.name())?)?;
-            options.set_item("device", like.getattr("device")?)?;
-            torch.call_method("empty", (shape,), Some(&options))
-        }
-        Some("cupy") => py.import("cupy")?.call_method1("empty", (shape, dtype.name())),
-        _ => py.import("numpy")?.call_method1("empty", (shape, dtype.name())),
+    let library = library(like)?;
+    if library.is("torch") {
+        let torch = py.import("torch")?;
+        let options = pyo3::types::PyDict::new(py);
+        options.set_item("dtype", torch.getattr(dtype.name())?)?;
+        options.set_item("device", like.getattr("device")?)?;
+        return torch.call_method("empty", (shape,), Some(&options));
     }
+    let module = if library.is("cupy") { "cupy" } else { "numpy" };
+    py.import(module)?.call_method1("empty", (shape, dtype.name()))
 }
 
 /// The stream on which the library of an array works now; none for libraries that do not say.
 fn stream_of(object: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     let py = object.py();
-    match library(object)?.as_deref() {
-        Some("torch") => {
-            let stream =
-                py.import("torch.cuda")?.call_method1("current_stream", (object.getattr("device")?,))?;
-            stream.getattr("cuda_stream")?.extract().map(Some)
-        }
-        Some("cupy") => {
-            py.import("cupy.cuda")?.call_method0("get_current_stream")?.getattr("ptr")?.extract().map(Some)
-        }
-        _ => Ok(None),
+    let library = library(object)?;
+    if library.is("torch") {
+        let stream = py.import("torch.cuda")?.call_method1("current_stream", (object.getattr("device")?,))?;
+        return stream.getattr("cuda_stream")?.extract().map(Some);
+    }
+    if library.is("cupy") {
+        let stream = py.import("cupy.cuda")?.call_method0("get_current_stream")?;
+        return stream.getattr("ptr")?.extract().map(Some);
+    }
+    Ok(None)
+}
+
+/// The library that an object's type is of: the first part of the name of the type's module.
+struct Library<'py>(Bound<'py, PyString>);
+
+impl Library<'_> {
+    fn is(&self, name: &str) -> bool {
+        self.0.to_str().is_ok_and(|module| module.split('.').next() == Some(name))
     }
 }
 
-/// The first part of the name of the module that has an object's type.
-fn library(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    let module = object.get_type().module()?;
-    Ok(module.to_str()?.split('.').next().map(str::to_owned))
+fn library<'py>(object: &Bound<'py, PyAny>) -> PyResult<Library<'py>> {
+    object.get_type().module().map(Library)
 }
 
 /// The consumer's side of an import: the producer orders nothing, and says which stream it works on where it

@@ -2,7 +2,9 @@
 
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::error::wrong_type;
 use crate::processor::DeviceName;
@@ -36,20 +38,21 @@ pub(super) fn unknown(what: &str, dtype: impl std::fmt::Display) -> PyErr {
 
 /// Errors: a `TypeError` for a tensor of torch that DLPack does not export, with what to do.
 pub(super) fn expect_plain(what: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let is = |name: &str| -> PyResult<bool> {
+    let py = object.py();
+    let is = |name: &Bound<'_, PyString>| -> PyResult<bool> {
         match object.getattr_opt(name)? {
             Some(flag) if flag.is_callable() => flag.call0()?.extract(),
             Some(flag) => flag.extract(),
             None => Ok(false),
         }
     };
-    let (found, remedy) = if is("requires_grad")? {
+    let (found, remedy) = if is(intern!(py, "requires_grad"))? {
         let remedy = "calls of operators and plans record no gradients: rayspin.torch has functions that do, such as \
                       rayspin.torch.apply(A, x)";
         ("a tensor that requires a gradient", format!("{remedy}; without gradients, pass {what}.detach()"))
-    } else if is("is_conj")? {
+    } else if is(intern!(py, "is_conj"))? {
         ("a tensor whose conjugate is not computed yet", format!("pass {what}.resolve_conj()"))
-    } else if is("is_neg")? {
+    } else if is(intern!(py, "is_neg"))? {
         ("a tensor whose negative is not computed yet", format!("pass {what}.resolve_neg()"))
     } else {
         return Ok(());
