@@ -129,12 +129,10 @@ def points(t, peer):
         t.row(name, f"{arrays}, {data}", *cells)
 
 
-@table(
-    "2026-11-27-epyc-2/points.txt",
-    "Two threads of an AMD EPYC (AVX-512); FINUFFT of commit 9810998d, compiled for the processor",
-    "python benches/peers/points.py cpu 2",
-    POINTS,
-)
+EPYC = "Two threads of an AMD EPYC (AVX-512); FINUFFT of commit 9810998d"
+
+
+@table("2026-11-29-epyc-2/points.txt", f"{EPYC}, compiled for the processor", "python benches/peers/points.py cpu 2", POINTS)
 def points_epyc(t):
     points(t, "finufft")
 
@@ -147,13 +145,10 @@ def points_xeon(t):
     points(t, "finufft")
 
 
-@table(
-    "2026-11-27-h100/points_ducc0.txt",
-    f"{XEON} and ducc0 0.42.0, compiled for the processor",
-    "taskset -c 0,1 python benches/peers/points.py cpu 2; taskset -c 2,3 python benches/peers/points.py cpu 2",
-    "Ratios to the faster of both peers; ranges are over both runs and both precisions. The tolerance is 1e-4; errors were not made equal.",
-)
-def points_ducc0(t):
+BOTH = "The tolerance is 1e-4; errors were not made equal."
+
+
+def points_both(t):
     ratios = {}
     for (grid, samples, _, _), found in raw.points(t.text).items():
         for step in ("+type 1", "+type 2"):
@@ -162,6 +157,26 @@ def points_ducc0(t):
     t.row("points", *(STEPS[step] for step in ("+type 1", "+type 2")))
     for name, steps in ratios.items():
         t.row(name, *(f"{t.ratio(min(values), STEPS[step], name)} to {max(values):.2f}×" for step, values in steps.items()))
+
+
+@table(
+    "2026-11-29-epyc-2/points.txt",
+    f"{EPYC} and ducc0 0.42.0, compiled for the processor",
+    "python benches/peers/points.py cpu 2",
+    f"Ratios to the faster of both peers; ranges are over both precisions. {BOTH}",
+)
+def points_ducc0_epyc(t):
+    points_both(t)
+
+
+@table(
+    "2026-11-27-h100/points_ducc0.txt",
+    f"{XEON} and ducc0 0.42.0, compiled for the processor",
+    "taskset -c 0,1 python benches/peers/points.py cpu 2; taskset -c 2,3 python benches/peers/points.py cpu 2",
+    f"Ratios to the faster of both peers; ranges are over both runs and both precisions. {BOTH}",
+)
+def points_ducc0(t):
+    points_both(t)
 
 
 @table(
