@@ -861,7 +861,8 @@ class Plan:
         Arrays of other real types and on another GPU are copied, as are lists. Call it again to plan anew for
         other points; without points all sums are 0. Returns None.
 
-        The plan holds the arrays, without a copy, for pickles. Once they have changed it cannot be pickled.
+        The plan holds the arrays, without a copy, for pickles. Once they are other points it cannot be
+        pickled.
 
         Raises ValueError for components that are missing, too many, of different lengths, of another number
         of axes or not finite; the plan then keeps its points. Raises TypeError for complex numbers and what
