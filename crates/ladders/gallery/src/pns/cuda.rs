@@ -3,8 +3,8 @@
 use rayspin_core::{Error, Result, expect_len};
 use rayspin_device::Array;
 use rayspin_device::cuda::{Argument, Kernel, Launch, Source};
-use rayspin_tune::blocks::expect;
 use rayspin_primitives::random::{PHILOX, keys};
+use rayspin_tune::blocks::expect;
 use rayspin_tune::{Build, Config, Space, gpu};
 
 use super::{Data, Problem, TOGETHER};
