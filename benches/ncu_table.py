@@ -140,9 +140,9 @@ def why(column, x, y, working, kernel, code, ratio):
     if column == "lanes":
         # Both numbers of instructions are of warps.
         more = f"ours counts {ratio:.2f} times ncu's instructions"
-        if working <= x * (1 + WITHIN) and x < y:
-            return "predicates", (f"predicates switch off all but {working:.5g} of ncu's lanes ({code['predicated']} of "
-                                  f"{code['instructions']} instructions stand under one)")
+        if working <= x * (1 + WITHIN) and x < y and code["predicated"]:
+            return "predicates", (f"of ncu's {y:.5g} active lanes {working:.5g} are not predicated off ({code['predicated']} of "
+                                  f"{code['instructions']} instructions have a predicate)")
         if y > x:
             return "weights", f"more of ncu's instructions lie where all lanes are active; {more}"
         return "weights", (f"more of ncu's instructions lie where few lanes are active ({code['branches']} branches); {more}")
@@ -155,8 +155,8 @@ def why(column, x, y, working, kernel, code, ratio):
         return "stores", f"{widths(code, 'STG', 'ST')} for {sites(kernel, 'global', 'store')} places of the source"
     if column.startswith("atomic"):
         if votes := code["memory"].get("VOTE.32", 0):
-            return "atomics", f"additions of a constant to one address are joined ({votes} votes of the warp in the machine code)"
-        return "order", "a test of what others have added finds more of it where threads run one after another"
+            return "atomics", f"one lane adds for all lanes of the warp ({votes} votes of the warp in the machine code)"
+        return "order", "the kernel looks whether a bin is full before it adds; the emulator runs threads one after another, so that more additions are skipped"
     loads, stores = widths(code, "LDS"), widths(code, "STS")
     places = sites(kernel, "shared", "load"), sites(kernel, "shared", "store")
     return "shared", f"{loads}, {stores} for {places[0]} and {places[1]} places of the source"
@@ -164,14 +164,15 @@ def why(column, x, y, working, kernel, code, ratio):
 
 KINDS = {
     "predicates": "lanes: a short branch has no jump in machine code. Its instructions stand under a predicate, and ncu's "
-    "active lanes include those that the predicate switches off. Ours leave them out, and lie between ncu's active lanes and "
-    "those of them that no predicate switches off.",
-    "weights": "lanes: each instruction counts, and the host's compiler makes other numbers of them for the same line.",
+    "active lanes include those that the predicate switches off. Ours leave them out. They are fewer than ncu's active lanes, "
+    "and above its lanes that are not predicated off, or at most 2 % below those.",
+    "weights": "lanes: each instruction counts, and the two compilers make different numbers of instructions of the same line.",
     "loads kept": "loads: NVRTC keeps a value in registers where the host's compiler reads it again.",
     "loads added": "loads: NVRTC reads ahead of a branch, or once more.",
     "stores": "stores: NVRTC splits a wide store or joins narrow ones.",
     "atomics": "atomics: NVRTC adds what the lanes of a warp add to one address by one of them.",
-    "order": "atomics: threads of the emulator run one after another, so that a test of what others have added skips more.",
+    "order": "atomics: the kernel looks whether a bin is full before it adds. The emulator runs threads one after another, so that more "
+    "additions are skipped.",
     "sampled": "ours counted some blocks of the grid, and scaled.",
     "shared": "shared memory: NVRTC joins neighbouring accesses into wide ones, or keeps values in registers.",
     "host memory": "memory of the host: ncu counts it as memory of the system, not as global memory.",

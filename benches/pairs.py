@@ -1,9 +1,9 @@
-"""Two builds of the program `rayspin` in turns, as whole processes: the ratio of their times, and whether they write the same files.
+"""Runs two builds of the program `rayspin` in turns, as whole processes, compares their times, and says whether they write the same files.
 
     python3 benches/pairs.py OLD NEW [SECONDS]
 
-Each case runs until the 95 % interval of the mean of log(new / old) is narrower than 3 %, ten pairs at least, or SECONDS (60) are over. The build
-that goes first changes from pair to pair. Scans are those of RAYSPIN_DATA (else ../shared/data) and some that OLD simulates.
+Each case runs at least ten pairs. It stops when the 95 % interval of the mean of log(new / old) is narrower than 0.03, or after SECONDS (60). The
+build that goes first changes from pair to pair. Scans are those of RAYSPIN_DATA (else ../shared/data) and some that OLD simulates.
 """
 
 import math

@@ -1,5 +1,5 @@
-//! Algorithms on planes of pixels, one folder each, with every variant from naive to best: what
-//! `rayspin-filter` makes its filters of.
+//! Algorithms on planes of pixels, one folder each, with every variant from naive to best. `rayspin-filter`
+//! uses them.
 //!
 //! [`ladders`] lists them all. The public function of a folder runs its best variant.
 

@@ -63,7 +63,8 @@ fn entries(py: Python<'_>, files: Vec<PathBuf>) -> PyResult<Entries> {
     entries.map_err(|error| PyOSError::new_err(error.to_string()))
 }
 
-/// Opens a processor, or several GPUs, as `rayspin.recon` does it. Raises as it does where one does not work.
+/// Opens the device, or the GPUs, that `device` names. Raises the errors of `rayspin.recon` if one does not
+/// work.
 ///
 /// `(device: str) -> None`
 #[pyfunction]

@@ -15,7 +15,7 @@ use crate::error::{described, raised, raised_of, wrong_type};
 use crate::exchange::Line;
 use crate::exchange::copied::{count, shape, whole, whole_or_none};
 use crate::exchange::{Dtype, Given, Item, Output};
-use crate::processor::Processor;
+use crate::processor::{DeviceName, Processor};
 use crate::remade::{self, Parts, Reduced, Remade, changed, own};
 use crate::signals::Detached;
 
@@ -44,7 +44,7 @@ struct Planned {
 struct Kept {
     name: &'static str,
     array: Py<PyAny>,
-    /// For an array on the host that type 3 takes.
+    /// For an array on the host that type 3 takes or a plan on a GPU.
     print: Option<u64>,
 }
 
@@ -176,8 +176,8 @@ impl Plan {
     /// Arrays of other real types and on another GPU are copied, as are lists. Call it again to plan anew for
     /// other points; without points all sums are 0. Returns None.
     ///
-    /// The plan holds the arrays, without a copy, for pickles. Once they are other points it cannot be
-    /// pickled.
+    /// The plan keeps the arrays, without a copy, for pickles. Pickling raises ValueError if their points
+    /// have changed; arrays on a GPU are not looked at.
     ///
     /// Raises ValueError for components that are missing, too many, of different lengths, of another number
     /// of axes or not finite; the plan then keeps its points. Raises TypeError for complex numbers and what
@@ -210,7 +210,13 @@ impl Plan {
             }
             return match sources[0].count {
                 0 => self.set_empty(py, [0, 0], kept),
-                _ => py.detached(|| self.set_grid(&sources, kept.into()))?,
+                _ => py.detached(|| {
+                    // A plan on the CPU compares the points that it has; one on a GPU does not know them.
+                    if self.processor.place != DeviceName::Cpu {
+                        look_at(&mut kept, &[&sources]);
+                    }
+                    self.set_grid(&sources, kept.into())
+                })?,
             };
         }
         let targets = self.points(given)?;
@@ -602,7 +608,10 @@ impl Remade for Plan {
             _ => Ok(None),
         };
         match same {
-            Ok(Some(false)) | Err(Error::NotFinite { .. }) => return Err(changed("points")),
+            Ok(Some(false)) | Err(Error::NotFinite { .. }) => {
+                let names: Vec<_> = planned.points.iter().map(|kept| kept.name).collect();
+                return Err(changed(&names.join(", ")));
+            }
             Err(error) => return Err(raised(error)),
             Ok(Some(true) | None) => {}
         }

@@ -367,8 +367,8 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 /// keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
 /// progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
 /// client: a `distributed.Client`. Its cluster then makes the images, a task for each group of slices;
-///     `rayspin.dask.recon` is the same with more arguments. `device` is the processor of each worker, with
-///     "auto" its own. `memory` holds for each worker, and `progress` hears of tasks.
+///     `rayspin.dask.recon` is the same with more arguments. `device` names the device of each worker, and
+///     "auto" takes the worker's own. `memory` limits each worker, and `progress` is called for tasks.
 /// options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as
 ///     `rayspin.methods()` lists them. lambda_="auto" searches for the weight whose image best predicts
 ///     samples that were held out.
@@ -381,8 +381,9 @@ pub(crate) fn methods(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 ///
 /// Raises TypeError for a keyword that the method lacks or a value of another type. Raises ValueError for a
 /// method, shape, number of coils or value that does not fit the scan. Raises MemoryError where memory is
-/// short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`. With a client raises ImportError
-/// without dask, and TimeoutError where the cluster has no workers.
+/// short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`. If `client` is given, it raises
+/// ImportError where dask.distributed is not installed, TypeError for what is no client, and TimeoutError
+/// where no worker has a device that works.
 ///
 /// >>> import rayspin
 /// >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan

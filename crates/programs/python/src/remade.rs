@@ -203,10 +203,12 @@ pub(crate) fn layout_of((axes, frames): LayoutParts) -> PyResult<Layout> {
     }
 }
 
-/// The exception for an array of the caller's that is not what it was when an object was made of it.
+/// The exception for an array of the caller's that is not what it was when an object was made of it. Several
+/// names are of arrays one of which has changed.
 pub(crate) fn changed(what: &str) -> PyErr {
+    let which = if what.contains(',') { "one of the arrays" } else { "the array" };
     let text = format!(
-        "{what}: the array has changed since it was given, so that the object cannot be pickled; give a copy \
+        "{what}: {which} has changed since it was given, so that the object cannot be pickled; give a copy \
          that stays as it is"
     );
     PyValueError::new_err(text)

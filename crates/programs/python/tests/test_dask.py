@@ -298,7 +298,7 @@ def test_slices_of_a_scan_make_one_image(client, folder):
     expect_near(some.image, whole.image[[1, 3]])
     series = rayspin.dask.recon(folder / "series.h5", "gridding", client=client)
     expect_near(series.image, rayspin.recon(folder / "series.h5", "gridding", **CPU).image)
-    with pytest.raises(ValueError, match='lambda_: expected a number where slices are computed apart, found "auto"'):
+    with pytest.raises(ValueError, match='lambda_: expected a number, because workers compute slices apart, found "auto"'):
         rayspin.dask.recon(folder / "slices.h5", "cg-sense", client=client, lambda_="auto")
     with pytest.raises(ValueError, match="iterations: expected"):
         rayspin.dask.recon(folder / "slices.h5", "cg-sense", client=client, iterations=-1)
@@ -332,10 +332,10 @@ def test_what_a_client_does_not_take_is_refused(client, folder, tmp_path):
     path = folder / "slices.h5"
     for options, error, words in [
         ({"client": 3}, TypeError, "client: expected a distributed.Client, found int"),
-        ({"parts": 2}, TypeError, "parts: no keyword of rayspin.recon; rayspin.dask.recon has it"),
-        ({"timeout": 2.0}, TypeError, "timeout: no keyword of rayspin.recon"),
+        ({"parts": 2}, TypeError, "parts: rayspin.recon has no such keyword; rayspin.dask.recon has it"),
+        ({"timeout": 2.0}, TypeError, "timeout: rayspin.recon has no such keyword"),
         ({"iteration": 3}, TypeError, "iteration: no parameter of method cg-sense"),
-        ({"lambda_": "auto"}, ValueError, "lambda_: expected a number where slices are computed apart"),
+        ({"lambda_": "auto"}, ValueError, "lambda_: expected a number, because workers compute slices apart"),
         ({"progress": 3}, TypeError, "progress: expected a function"),
         ({"memory": 1000}, ValueError, "memory: expected at least"),
         ({"device": "cuda:5,7"}, TimeoutError, "no worker with a processor that works.*cuda:5,7 does not work"),

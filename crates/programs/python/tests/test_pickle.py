@@ -338,8 +338,8 @@ def test_points_that_have_changed_are_not_pickled_as_others():
     text = pickle.dumps((operator, plan))
     of_points[-1, 1] += 1e-9
     x[17] = 0.5
-    for one in (operator, plan):
-        with pytest.raises(ValueError, match="points: the array has changed since it was given"):
+    for one, name in [(operator, "points"), (plan, "x")]:
+        with pytest.raises(ValueError, match=f"{name}: the array has changed since it was given"):
             pickle.dumps(one)
     operator, plan = pickle.loads(text)
     assert pickle.loads(pickle.dumps(operator)).oshape == (60,)

@@ -173,7 +173,10 @@ def recon(
         # The first slice decides how many virtual coils hold this part of the energy.
         count = 1
     if count > 1 and isinstance(options.get("lambda_"), str):
-        raise ValueError('lambda_: expected a number where slices are computed apart, found "auto"; parts=1 computes them together')
+        raise ValueError(
+            'lambda_: expected a number, because workers compute slices apart, found "auto"; rayspin.dask.recon with parts=1, or '
+            "rayspin.recon without a client, computes them together"
+        )
     method = plan["method"]
     if count > 1:
         options = _worker.fixed(options, plan)
@@ -195,9 +198,9 @@ def _of_recon(
     progress: Heard,
     options: dict[str, Any],
 ) -> Reconstruction:
-    """`rayspin.recon` with a client, whose keywords are those that it has without one."""
+    """`rayspin.recon` with a client: it takes the same keywords as without one."""
     for name in inspect.signature(recon).parameters.keys() & options.keys():
-        raise TypeError(f"{name}: no keyword of rayspin.recon; rayspin.dask.recon has it")
+        raise TypeError(f"{name}: rayspin.recon has no such keyword; rayspin.dask.recon has it")
     own = None if device == "auto" else device
     return recon(scan, method, client=client, device=own, keep_maps=keep_maps, progress=progress, **options)
 
