@@ -1,6 +1,7 @@
 """Arrays of CuPy and torch on a GPU: no copies, the caller's stream, what is refused. Skipped without torch and a GPU."""
 
 import multiprocessing
+import pickle
 
 import numpy as np
 import pytest
@@ -325,3 +326,15 @@ def test_the_caller_s_current_gpu_stays(case):
             plan.execute(torch.from_numpy(data).to("cuda:1"))
     assert found.device.index == 0 and close(found.cpu().numpy(), expected)
     assert torch.empty(3, device="cuda").device.index == 0
+
+
+def test_points_of_the_host_that_have_changed_are_noticed_by_a_plan_on_a_gpu():
+    x, y = np.linspace(-3, 3, 60), np.linspace(-1, 2, 60)
+    plan = Plan(1, (8, 8), device="cuda")
+    plan.setpts(x, y)
+    again = pickle.loads(pickle.dumps(plan))
+    values = np.ones(60, np.complex64)
+    assert close(again.execute(values), plan.execute(values))
+    y[17] = 0.5
+    with pytest.raises(ValueError, match="y: the array has changed since it was given"):
+        pickle.dumps(plan)

@@ -343,6 +343,17 @@ def test_points_that_have_changed_are_not_pickled_as_others():
             pickle.dumps(one)
     operator, plan = pickle.loads(text)
     assert pickle.loads(pickle.dumps(operator)).oshape == (60,)
+    # In two dimensions the plan knows that one has changed, not which; what is no point has changed, too.
+    for value in (0.25, np.nan):
+        x, y = np.linspace(-3, 3, 60), np.linspace(-1, 2, 60)
+        plan = Plan(2, (8, 9), **CPU)
+        plan.setpts(x, y)
+        again = pickle.loads(pickle.dumps(plan))
+        image = numbers((8, 9))
+        assert np.array_equal(again.execute(image), plan.execute(image))
+        y[40] = value
+        with pytest.raises(ValueError, match="x, y: one of the arrays has changed since it was given"):
+            pickle.dumps(plan)
 
 
 def test_maps_that_have_changed_are_those_of_the_operator():
