@@ -333,7 +333,7 @@ def test_points_of_the_host_that_have_changed_are_noticed_by_a_plan_on_a_gpu():
     plan = Plan(1, (8, 8), device="cuda")
     plan.setpts(x, y)
     again = pickle.loads(pickle.dumps(plan))
-    values = np.ones(60, np.complex64)
+    values = np.ones(60, np.complex128)
     assert close(again.execute(values), plan.execute(values))
     y[17] = 0.5
     with pytest.raises(ValueError, match="y: the array has changed since it was given"):

@@ -349,7 +349,7 @@ def test_points_that_have_changed_are_not_pickled_as_others():
         plan = Plan(2, (8, 9), **CPU)
         plan.setpts(x, y)
         again = pickle.loads(pickle.dumps(plan))
-        image = numbers((8, 9))
+        image = numbers((8, 9), "complex128")
         assert np.array_equal(again.execute(image), plan.execute(image))
         y[40] = value
         with pytest.raises(ValueError, match="x, y: one of the arrays has changed since it was given"):
