@@ -861,8 +861,8 @@ class Plan:
         Arrays of other real types and on another GPU are copied, as are lists. Call it again to plan anew for
         other points; without points all sums are 0. Returns None.
 
-        The plan holds the arrays, without a copy, for pickles. Once they are other points it cannot be
-        pickled.
+        The plan keeps the arrays, without a copy, for pickles. Pickling raises ValueError if their points
+        have changed; arrays on a GPU are not looked at.
 
         Raises ValueError for components that are missing, too many, of different lengths, of another number
         of axes or not finite; the plan then keeps its points. Raises TypeError for complex numbers and what
@@ -1523,7 +1523,8 @@ def nufft_operator(
     """
 
 def open_device(device: str) -> None:
-    """Opens a processor, or several GPUs, as `rayspin.recon` does it. Raises as it does where one does not work.
+    """Opens the device, or the GPUs, that `device` names. Raises the errors of `rayspin.recon` if one does not
+    work.
     """
 
 def pdhg(
@@ -2335,8 +2336,8 @@ def recon(
     keep_maps: False leaves out the result's `maps`, which take time and memory for large volumes.
     progress: a function f(stage, step, steps); True for a bar of tqdm; False for nothing.
     client: a `distributed.Client`. Its cluster then makes the images, a task for each group of slices;
-        `rayspin.dask.recon` is the same with more arguments. `device` is the processor of each worker, with
-        "auto" its own. `memory` holds for each worker, and `progress` hears of tasks.
+        `rayspin.dask.recon` is the same with more arguments. `device` names the device of each worker, and
+        "auto" takes the worker's own. `memory` limits each worker, and `progress` is called for tasks.
     options: keywords that say what is reconstructed and how, listed below, and parameters of the method, as
         `rayspin.methods()` lists them. lambda_="auto" searches for the weight whose image best predicts
         samples that were held out.
@@ -2349,8 +2350,9 @@ def recon(
 
     Raises TypeError for a keyword that the method lacks or a value of another type. Raises ValueError for a
     method, shape, number of coils or value that does not fit the scan. Raises MemoryError where memory is
-    short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`. With a client raises ImportError
-    without dask, and TimeoutError where the cluster has no workers.
+    short, KeyboardInterrupt after Ctrl-C, and the exceptions of `progress`. If `client` is given, it raises
+    ImportError where dask.distributed is not installed, TypeError for what is no client, and TimeoutError
+    where no worker has a device that works.
 
     >>> import rayspin
     >>> scan = rayspin.simulate.mri(matrix=(32, 32), coils=2, trajectory="radial").scan
