@@ -45,8 +45,8 @@ def own(launch):
     return launch["kernel"], tuple(launch["blocks"]), tuple(launch["threads"])
 
 
-def aligned(rows, ladders, absent):
-    """For each ladder and variant the rows of its second run; those `absent` were written after ncu ran."""
+def aligned(rows, ladders):
+    """For each ladder and variant the rows of its second run."""
     at = 0
     found = {}
 
@@ -67,8 +67,6 @@ def aligned(rows, ladders, absent):
     for ladder in ladders:
         take(ladder["opening"])
         for variant in ladder["variants"]:
-            if f"{ladder['ladder']} {variant['variant']}" in absent:
-                continue
             first, second = take(variant["first"]), take(variant["second"])
             found[ladder["ladder"], variant["variant"]] = second or first
     return found
@@ -183,13 +181,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("ncu", "launches", "counts"):
         parser.add_argument("--" + name, nargs="+", required=True)
-    parser.add_argument("--absent", nargs="*", default=[], help="variants that ncu did not see: 'LADDER VARIANT'")
     parser.add_argument("--code", required=True)
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
     rows = [row for path in args.ncu for row in read(path)]
     ladders = [ladder for path in args.launches for ladder in json.load(open(path))]
-    found = aligned(rows, ladders, args.absent)
+    found = aligned(rows, ladders)
     codes = iter(json.load(open(args.code)))
     for ladder in ladders:
         own_codes = [next(codes)["kernels"] for _ in ladder["programs"]]

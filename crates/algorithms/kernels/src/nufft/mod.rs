@@ -205,7 +205,7 @@ impl<R: Real> Nufft<R> {
         Ok(())
     }
 
-    /// Whether `points` are those of the plan, as far as its transforms can tell: they are sorted anew and
+    /// Whether the plan has these points, as far as its transforms can tell: the points are sorted anew and
     /// compared. None on a GPU, where this is not known.
     ///
     /// Errors: as [`Nufft::set_points`].

@@ -84,7 +84,7 @@ impl<R: Real> Engine<R> {
         Ok(())
     }
 
-    /// Whether these points are those of the plan, as far as its transforms can tell.
+    /// Whether the plan has these points, as far as its transforms can tell.
     pub(crate) fn has_points(&self, coordinates: &Coordinates<'_>, matrix: &[usize]) -> Result<bool> {
         let (cpu, layout) = (self.host.cpu_side(), &self.gridding.layout);
         let mut points = Points::new();
