@@ -7,11 +7,14 @@
 
 Rayspin and finufft (on a GPU cufinufft) run in turns on the same arrays, tolerance 1e-4, with points in the precision of the data. ducc0, which
 plans anew in each call, runs on the CPU where it is installed. Each
-number is the median of the rounds, until the processor is idle; least to most in brackets. "rows" are points as the columns of one array
+round has an order of its own, by chance. The call that is timed runs before for ten milliseconds: threads of OpenMP spin for some
+milliseconds after their work, on the cores that the next library needs, and threads that sleep take milliseconds to wake. A case has seven
+rounds, or as many as fit into four seconds. Each number is the median of the rounds, until the processor is idle; least to most in brackets. "rows" are points as the columns of one array
 `[point, dim]`, which peers want as arrays of their own.
 """
 
 import contextlib
+import random
 import sys
 import time
 
@@ -19,7 +22,7 @@ import numpy as np
 
 from rayspin.nufft import Plan
 
-ROUNDS, EPS = 7, 1e-4
+ROUNDS, SECONDS, WARM, EPS = 7, 4, 0.01, 1e-4
 CASES = [((16, 16), 4), ((256, 256), 205_824), ((512, 512), 1_000_000), ((512, 512), 5_000_000), ((128,) * 3, 1_000_000), ((128,) * 3, 10_000_000)]
 
 
@@ -66,13 +69,20 @@ def libraries(device):
 
 def measured(calls, wait):
     found = {key: [] for key in calls}
-    for call in calls.values():
-        call()
-    for _ in range(ROUNDS):
-        for key, call in calls.items():
+    order, chance = list(calls), random.Random(1)
+    begun = time.perf_counter()
+    while len(found[order[0]]) < ROUNDS or time.perf_counter() - begun < SECONDS:
+        chance.shuffle(order)
+        for key in order:
             wait()
+            warm = time.perf_counter() + WARM
+            while True:
+                calls[key]()
+                wait()
+                if time.perf_counter() > warm:
+                    break
             start = time.perf_counter()
-            call()
+            calls[key]()
             wait()
             found[key].append((time.perf_counter() - start) * 1e3)
     return {key: np.sort(values) for key, values in found.items()}
@@ -122,7 +132,7 @@ def main(device="cpu", threads="0"):
                     others = ducc0(rows, values, image, int(threads))
                     calls.update({("ducc0", step): call for step, call in others.items()})
                 for (name, step), ms in measured(calls, wait).items():
-                    text = f"{ms[ROUNDS // 2]:9.3f} ms ({ms[0]:.3f} to {ms[-1]:.3f})"
+                    text = f"{ms[len(ms) // 2]:9.3f} ms ({ms[0]:.3f} to {ms[-1]:.3f})"
                     print(f"{'x'.join(map(str, grid)):11} {count:9} {dtype:10} {library:6} {name:14} {step:8} {text}", flush=True)
 
 
