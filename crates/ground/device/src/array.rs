@@ -360,6 +360,27 @@ impl<T: Element> Array<T> {
         Ok(())
     }
 
+    /// Copies pieces that lie apart on the host to the array, one behind the other. Errors: the pieces have
+    /// together another number of values than the array.
+    pub fn set_pieces(&mut self, pieces: &[&[T]]) -> Result<()> {
+        let len = pieces.iter().map(|values| values.len()).sum();
+        if len != self.len {
+            return Err(Error::shape("pieces of an array", &[self.len], &[len]));
+        }
+        match &mut self.storage {
+            Storage::Host(own) => {
+                let mut rest = &mut own[..];
+                for piece in pieces {
+                    let (to, others) = rest.split_at_mut(piece.len());
+                    to.copy_from_slice(piece);
+                    rest = others;
+                }
+            }
+            Storage::Cuda(buffer) => buffer.upload_pieces(pieces)?,
+        }
+        Ok(())
+    }
+
     /// Copies the elements starting at `start` to `values` on the host, through the chosen kind of copy.
     /// Waits for a GPU's work.
     ///

@@ -115,6 +115,19 @@ impl Buffer {
         unsafe { upload(&*self.driver, self.address + offset, bytes, way) }
     }
 
+    /// Copies pieces to the first elements, one behind the other.
+    pub(crate) fn upload_pieces<T: Element>(&mut self, pieces: &[&[T]]) -> Result<()> {
+        let pieces: Vec<&[u8]> = pieces.iter().map(|values| bytemuck::cast_slice(values)).collect();
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        self.expect_inside("upload", 0, bytes)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let _pass = self.memory.gate.pass_now("copying to the GPU")?;
+        // SAFETY: all pieces were just found to fit the buffer.
+        unsafe { self.driver.upload_pieces(self.address, &pieces) }
+    }
+
     pub(crate) fn download<T: Element>(&self, start: usize, values: &mut [T], way: HostCopy) -> Result<()> {
         let offset = (start * size_of::<T>()) as u64;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);

@@ -183,6 +183,20 @@ pub unsafe trait Driver: Send + Sync + std::fmt::Debug {
     /// As many bytes are allocated at `to` as `from` has. If `from` is read late, it does not change until
     /// the caller has waited for all work queued so far.
     unsafe fn upload(&self, to: u64, from: &[u8]) -> Result<()>;
+    /// As [`Driver::upload`], of pieces that lie one behind the other on the device. None of them is read
+    /// late.
+    ///
+    /// # Safety
+    /// As many bytes are allocated at `to` as all pieces have.
+    unsafe fn upload_pieces(&self, mut to: u64, pieces: &[&[u8]]) -> Result<()> {
+        for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
+            let own = self.reads_late(piece).then(|| piece.to_vec());
+            // SAFETY: as the caller promises. A copy of a few bytes in ordinary memory is read at once.
+            unsafe { self.upload(to, own.as_deref().unwrap_or(piece)) }?;
+            to += piece.len() as u64;
+        }
+        Ok(())
+    }
     /// Whether [`Driver::upload`] and [`Driver::upload_unstaged`] of these bytes may return before the device
     /// has read them. Drivers do so for short copies from memory that the device can reach by itself.
     fn reads_late(&self, from: &[u8]) -> bool;

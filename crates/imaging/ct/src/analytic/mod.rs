@@ -9,8 +9,8 @@ use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI, TAU};
 use std::ops::Range;
 
 use rayon::prelude::*;
-use rayspin_core::{Detector, Error, ProjectionGeometry, Result, View, VolumeGrid, expect_shape};
-use rayspin_device::{Array, Device};
+use rayspin_core::{Detector, Error, ProjectionGeometry, Result, View, VolumeGrid, expect_len, expect_shape};
+use rayspin_device::{Array, Device, HostCopy};
 use rayspin_kernels::projection::{Projector, Weighting};
 use rayspin_kernels::row_filter::{self, RowFilter, Weights};
 use rayspin_kernels::vector;
@@ -376,6 +376,30 @@ impl FilteredBackprojection {
     ///
     /// Errors: another shape; slices beyond the volume; memory.
     pub fn backproject(&self, filtered: &Array<f32>, planes: Range<usize>, views: usize) -> Result<Vec<f32>> {
+        let mut slices = self.slab(filtered, planes, views)?.into_vec()?;
+        self.clear_unseen(&mut slices);
+        Ok(slices)
+    }
+
+    /// As [`backproject`](Self::backproject), into memory that is there.
+    ///
+    /// Errors: as [`backproject`](Self::backproject); another number of values.
+    pub fn backproject_to(
+        &self,
+        filtered: &Array<f32>,
+        planes: Range<usize>,
+        views: usize,
+        slices: &mut [f32],
+    ) -> Result<()> {
+        let slab = self.slab(filtered, planes, views)?;
+        expect_len("slices", slab.shape(), slices.len())?;
+        slab.get(0, slices, HostCopy::Staged)?;
+        self.clear_unseen(slices);
+        Ok(())
+    }
+
+    /// Slices that still have values outside of what is seen.
+    fn slab(&self, filtered: &Array<f32>, planes: Range<usize>, views: usize) -> Result<Array<f32>> {
         let [view_count, rows, columns] = self.widened.shape();
         expect_shape("filtered projections", &[view_count, rows, columns], filtered.shape())?;
         let slab = self.grid.slab(planes.start, planes.len())?;
@@ -393,9 +417,7 @@ impl FilteredBackprojection {
                 self.add_views(&values, some, &slab, &mut volume, &mut part)?;
             }
         }
-        let mut slices = volume.into_vec()?;
-        self.clear_unseen(&mut slices);
-        Ok(slices)
+        Ok(volume)
     }
 
     /// Projects the filtered projections of some views back and adds them to a volume, which is 0 before the

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayspin_core::{Monitor, Result, voxels};
-use rayspin_device::cpu::zeroed;
+use rayspin_device::cpu::{prefer_huge_pages, zeroed};
 use rayspin_device::{Array, BackendKind, Device, at_once};
 use rayspin_kernels::projection::{Operation, Problem};
 use rayspin_kernels::variant::Work;
@@ -63,11 +63,10 @@ impl Part {
     /// The line integrals of its rows in some views, where they are filtered.
     fn lines(&self, state: &Solving<'_>, views: Range<usize>) -> Result<Array<f32>> {
         let ([_, _, columns], device) = (state.geometry().shape(), self.method.filter_device());
-        let mut lines = Array::zeros(device, &[views.len(), self.rows.len(), columns])?;
-        let size = self.rows.len() * columns;
-        for (index, view) in views.enumerate() {
-            lines.set_part(index * size, &state.lines_of_rows(view..view + 1, self.rows.clone())?)?;
-        }
+        let mut lines = Array::unset(device, &[views.len(), self.rows.len(), columns])?;
+        let of_views = views.map(|view| state.lines_of_rows(view..view + 1, self.rows.clone()));
+        let of_views: Vec<_> = of_views.collect::<Result<_>>()?;
+        lines.set_pieces(&of_views.iter().map(|values| &values[..]).collect::<Vec<_>>())?;
         Ok(lines)
     }
 
@@ -133,6 +132,7 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
             [one] if slabs == 1 => one.method.backproject(&filtered[0], one.planes.clone(), views)?,
             several => {
                 let mut volume = zeroed("volume", voxels(&spec.grid().shape_zyx())?)?;
+                prefer_huge_pages(&mut volume);
                 let slice = volume.len() / spec.grid().shape_zyx()[0];
                 let (mut rest, mut work) = (&mut volume[..], Vec::with_capacity(several.len()));
                 for (part, filtered) in several.iter().zip(&filtered) {
@@ -142,9 +142,9 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
                 }
                 at_once(spec.devices(), work, |index, (part, filtered, own)| {
                     for slab in spec.slabs(&part.planes) {
-                        let slices = part.method.backproject(filtered, slab.clone(), views)?;
                         let first = (slab.start - part.planes.start) * slice;
-                        own[first..first + slices.len()].copy_from_slice(&slices);
+                        let slices = &mut own[first..first + slab.len() * slice];
+                        part.method.backproject_to(filtered, slab.clone(), views, slices)?;
                         match index {
                             0 => monitor.step(&format!("slices {} to {}", slab.start, slab.end - 1))?,
                             _ => monitor.check()?,
@@ -303,15 +303,15 @@ impl Sizes {
         let volume = if first { REAL * spec.voxels()? } else { 0 };
         let slices = slabs.iter().map(|slab| slab.len()).max().unwrap_or(0) as u64;
         let slab = slice * slices;
-        // A slab beside the volume; on a GPU one of some views beside the sum of the others.
-        let beside = if slabs.len() > 1 || spec.is_shared() { slab } else { 0 };
+        // On the CPU a slab beside the volume; on a GPU one of some views beside the sum of the others.
+        let beside = if slabs.len() > 1 { slab } else { 0 };
         let sums = if self.some < self.views { 2 * slab } else { slab };
         let projector = spec.backproject_bytes(self.some, slices);
         // A certificate reads the filtered projections.
         let read = if self.filtered_on == FilteredOn::Gpu && spec.certifies() { self.filtered } else { 0 };
         let uploaded = if self.filtered_on == FilteredOn::Gpu { 0 } else { self.part(self.filtered) };
         let memory = match spec.on_gpu() {
-            true => Bytes { host: volume + beside + read, gpu: sums + uploaded + projector },
+            true => Bytes { host: volume + read, gpu: sums + uploaded + projector },
             false => Bytes::host(volume + beside + projector),
         };
         // The filtered projections are freed, or the copy of the line integrals in whose memory they lie.

@@ -175,9 +175,10 @@ impl Arriving {
         if self.done < view_count {
             return Err(Error::value("views that arrive", format!("all {view_count}"), self.done));
         }
+        let device = self.volume.device().clone();
         let mut values = self.volume.into_vec()?;
         self.method.clear_unseen(&mut values);
-        expect_finite(&values)?;
+        expect_finite(&device, &values)?;
         let volume = Array3::from_shape_vec(self.grid.shape_zyx(), values).map_err(|_| lost("volume"))?;
         let mut notes = self.notes;
         notes.extend(self.means.note());

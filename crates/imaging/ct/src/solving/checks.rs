@@ -2,7 +2,9 @@
 //! rays, numbers that are not finite.
 
 use ndarray::ArrayView2;
+use rayon::prelude::*;
 use rayspin_core::{Error, ProjectionGeometry, RaySource, Result, VolumeGrid};
+use rayspin_device::Device;
 
 /// A column counts as negative if its mean lies below 0 by more than this part of the largest mean and by
 /// more than `NOISE`.
@@ -16,6 +18,8 @@ const VIEWS: usize = 32;
 const RAYS: usize = 9;
 /// Rows of a view that are looked at, at most.
 const ROWS: usize = 64;
+/// Voxels that a thread looks at together.
+const PART: usize = 1 << 16;
 /// Where all views see a smaller part of a slice than this, a note says so.
 const SEEN: f64 = 0.01;
 
@@ -175,8 +179,15 @@ pub(crate) fn note_of_seen(grid: &VolumeGrid, radius_mm: f64) -> Result<Option<S
 }
 
 /// Errors: a voxel that is not finite.
-pub(crate) fn expect_finite(volume: &[f32]) -> Result<()> {
-    match volume.iter().position(|value| !value.is_finite()) {
+pub(crate) fn expect_finite(device: &Device, volume: &[f32]) -> Result<()> {
+    let in_part = |(part, values): (usize, &[f32])| {
+        // Without an early end, which the compiler cannot vectorise.
+        let finite = values.iter().fold(true, |all, value| all & value.is_finite());
+        let first = || values.iter().position(|value| !value.is_finite());
+        if finite { None } else { first().map(|index| part * PART + index) }
+    };
+    let found = || volume.par_chunks(PART).enumerate().find_map_first(in_part);
+    match device.cpu_side().run(found) {
         None => Ok(()),
         Some(index) => Err(Error::NotFinite {
             what: "reconstructed values".into(),

@@ -201,7 +201,7 @@ impl<'a> Solving<'a> {
     pub(crate) fn into_made(self) -> Result<Reconstruction> {
         let shape = self.spec.grid().shape_zyx();
         let volume = self.volume.ok_or_else(|| lost("volume"))?;
-        checks::expect_finite(&volume)?;
+        checks::expect_finite(self.spec.device(), &volume)?;
         let volume = Array3::from_shape_vec(shape, volume)
             .map_err(|e| Error::value("volume", "the grid's voxels", e))?;
         Ok(Reconstruction { volume, solve: self.solve, notes: self.notes, certificates: self.certificates })

@@ -250,6 +250,12 @@ unsafe impl Driver for Machine {
         unsafe { lock(&self.staging).upload(to, from) }.map_err(failed("copying to the GPU"))
     }
 
+    unsafe fn upload_pieces(&self, to: u64, pieces: &[&[u8]]) -> Result<()> {
+        let _entered = self.shared.enter()?;
+        // SAFETY: as the caller promises.
+        unsafe { lock(&self.staging).upload_pieces(to, pieces) }.map_err(failed("copying to the GPU"))
+    }
+
     fn reads_late(&self, from: &[u8]) -> bool {
         // CUDA copies directly from memory whose address it knows. Longer copies are staged or waited for. If
         // CUDA knows only the end of a slice, the slice begins in pageable memory, and its copy goes through

@@ -91,16 +91,32 @@ impl Staging {
             // SAFETY: as the caller promises.
             return unsafe { upload_unstaged(&self.shared, to, from) };
         }
+        // SAFETY: as the caller promises.
+        unsafe { self.upload_pieces(to, &[from]) }
+    }
+
+    /// # Safety
+    /// The context is current; `to` begins as many allocated bytes as all pieces have.
+    pub(super) unsafe fn upload_pieces(&mut self, to: u64, pieces: &[&[u8]]) -> Result<(), DriverError> {
+        let mut bytes = 0;
+        let ends: Vec<usize> = pieces
+            .iter()
+            .map(|piece| {
+                bytes += piece.len();
+                bytes
+            })
+            .collect();
         let shared = self.shared.clone();
         let next = AtomicUsize::new(0);
-        on_each(&shared, self.lanes(from.len())?, |lane| {
+        on_each(&shared, self.lanes(bytes)?, |lane| {
             for buffer in (0..2).cycle() {
                 let buffer = &mut lane[buffer];
                 let start = next.fetch_add(CHUNK, Ordering::Relaxed);
-                let Some(rest) = from.get(start..).filter(|rest| !rest.is_empty()) else { break };
-                let chunk = &rest[..rest.len().min(CHUNK)];
-                let staged = buffer.bytes(chunk.len())?;
-                staged.copy_from_slice(chunk);
+                if start >= bytes {
+                    break;
+                }
+                let staged = buffer.bytes((bytes - start).min(CHUNK))?;
+                gather(pieces, &ends, start, staged);
                 // SAFETY: as the caller promises; the buffer stays as it is until its event has come.
                 unsafe {
                     cu::memcpy_htod_async(to + start as u64, staged, shared.stream)?;
@@ -141,6 +157,21 @@ impl Staging {
             }
             Ok(())
         })
+    }
+}
+
+/// Copies the bytes from `start` on of pieces that follow each other; `ends` says where each one ends.
+fn gather(pieces: &[&[u8]], ends: &[usize], start: usize, mut to: &mut [u8]) {
+    let first = ends.partition_point(|&end| end <= start);
+    let mut skipped = pieces.get(first).map_or(0, |piece| start + piece.len() - ends[first]);
+    for piece in &pieces[first..] {
+        if to.is_empty() {
+            break;
+        }
+        let from = &piece[skipped..];
+        let (now, rest) = to.split_at_mut(from.len().min(to.len()));
+        now.copy_from_slice(&from[..now.len()]);
+        (to, skipped) = (rest, 0);
     }
 }
 
@@ -208,6 +239,27 @@ impl Drop for Staging {
                 let _ = cu::stream::synchronize(self.shared.stream);
                 let _ = cu::event::destroy(buffer.done);
                 let _ = cu::free_host(buffer.bytes);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gather;
+
+    #[test]
+    fn pieces_are_gathered_from_any_byte_on() {
+        let all: Vec<u8> = (0..40).collect();
+        for cuts in [&[0, 40][..], &[0, 1, 40], &[0, 7, 7, 20, 40], &[0, 0, 39, 40, 40]] {
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &all[cut[0]..cut[1]]).collect();
+            let ends = &cuts[1..];
+            for start in 0..40 {
+                for len in 1..=40 - start {
+                    let mut to = vec![255; len];
+                    gather(&pieces, ends, start, &mut to);
+                    assert_eq!(to, all[start..start + len], "{cuts:?} from {start}");
+                }
             }
         }
     }
