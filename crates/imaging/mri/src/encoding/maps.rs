@@ -31,6 +31,12 @@ impl SharedMaps {
         }
     }
 
+    /// The maps as they are, on a GPU or on the host. Where a GPU holds some of them at a time, a copy on the
+    /// host.
+    pub(crate) fn whole(&self) -> Result<Arc<Array<C32>>> {
+        whole(self.maps.clone())
+    }
+
     /// The maps on a device, to which they move from another GPU. Its copy stays where other devices may
     /// want it.
     pub(crate) fn on(&mut self, device: &Device) -> Result<CoilMaps<f32>> {
@@ -44,4 +50,22 @@ impl SharedMaps {
         }
         Ok(self.maps.clone())
     }
+}
+
+/// The maps of all coils as one array, on the device that holds all of them, or else on the host.
+pub(crate) fn whole(maps: CoilMaps<f32>) -> Result<Arc<Array<C32>>> {
+    match maps.resident() {
+        Some(resident) => Ok(resident.clone()),
+        None => on_host(&maps.device().clone(), maps.into_host()?).map(Arc::new),
+    }
+}
+
+/// Maps of the host as an array.
+pub(crate) fn on_host(device: &Device, maps: ArrayD<C32>) -> Result<Array<C32>> {
+    let shape = maps.shape().to_vec();
+    let values = match maps.is_standard_layout() {
+        true => maps.into_raw_vec_and_offset().0,
+        false => maps.iter().copied().collect(),
+    };
+    Array::from_vec(&device.host(), &shape, values)
 }

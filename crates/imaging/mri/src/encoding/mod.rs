@@ -30,7 +30,7 @@ pub(crate) use joined::{joined, measured, notes_of_joined, repeated};
 pub use kinds::FFT_TOLERANCE;
 pub(crate) use kinds::{Grid, range_of, row_of};
 pub use known::Known;
-pub(crate) use maps::SharedMaps;
+pub(crate) use maps::{SharedMaps, on_host, whole};
 pub use settings::Density;
 pub(crate) use settings::Settings;
 pub(crate) use solving::{FrameCache, Made};

@@ -330,8 +330,7 @@ impl<'a> Spec<'a> {
     pub fn sets(&self) -> usize {
         match self.maps {
             MapSource::Unused | MapSource::Uniform => 1,
-            _ if self.settings.maps.is_some() => self.settings.map_sets,
-            _ => self.settings.map_sets.min(self.coils().max(1)),
+            MapSource::Given | MapSource::Shared | MapSource::Estimated => self.settings.map_sets,
         }
     }
 
@@ -432,8 +431,12 @@ impl<'a> Spec<'a> {
 
     /// The maps that were given, [on the grid](Self::on_grid) and the device.
     pub(super) fn given_maps(&self, given: &ArrayD<C32>) -> Result<CoilMaps<f32>> {
-        let on_grid = self.on_grid(given.view())?;
-        from_host(&self.device, on_grid.view(), self.map_cut().map(|cut| cut.coils))
+        self.maps_from_host(self.on_grid(given.view())?.view())
+    }
+
+    /// Maps of the grid `[coil, image…]` from the host, on the device as they are to be kept there.
+    pub(crate) fn maps_from_host(&self, maps: ArrayViewD<'_, C32>) -> Result<CoilMaps<f32>> {
+        from_host(&self.device, maps, self.map_cut().map(|cut| cut.coils))
     }
 
     /// The maps that were given, `[coil, matrix…]` (a z of 1 may be missing or there) or `[set, coil, z, y,

@@ -83,6 +83,8 @@ impl<'a> Spec<'a> {
                 Step::new("coil sensitivities", |state: &mut Solving<'_>, _| state.estimate_maps())
                     .needs(move || self.kind().maps(self)),
             ),
+            // Those of a frame before are held already.
+            MapSource::Shared => Some(Step::silent(|state: &mut Solving<'_>, _| state.find_maps())),
             _ => Some(
                 Step::silent(|state: &mut Solving<'_>, _| state.find_maps())
                     .needs(move || Ok(Cost::of(Memory::held(self.maps_held()?)))),

@@ -28,7 +28,7 @@ pub use crate::encoding::{
     BatchSizes, Certificate, Density, Extent, FFT_TOLERANCE, KernelStore, LAMBDA_MATRIX, LEAST_POINTS, Solve,
 };
 use crate::encoding::{
-    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, measured, range_of, row_of,
+    Context, FrameCache, Inputs, Made, Observer, SharedMaps, Solving, measured, on_host, range_of, row_of,
 };
 pub(crate) use crate::maps::AXES_OF_SETS;
 use crate::prepare::{self, Mixing, Preparation};
@@ -287,7 +287,7 @@ impl Reconstructor {
             let (maps, notes) = recon.estimate_once(frame, None, monitor)?;
             let maps = match recon.options.shares(recon.coils(frame)) {
                 // They go to several devices, from the host.
-                Some(_) => spread::on_host(&recon.device, maps.into_host()?)?,
+                Some(_) => on_host(&recon.device, maps.into_host()?)?.into(),
                 None => maps,
             };
             Ok((SharedMaps::new(maps, recon.options.run.copies_maps())?, notes))

@@ -335,6 +335,9 @@ impl ReconOptions {
             let expected = format!("{fitting} {}", row.place);
             return Err(Error::value("method", expected, self.method.about().name));
         }
+        // Estimates make no more sets than there are coils.
+        let most = if settings.maps.is_some() { usize::MAX } else { context.coils.max(1) };
+        let settings = Settings { map_sets: settings.map_sets.min(most), ..settings };
         Spec::new(device, inputs, settings, context)
     }
 

@@ -159,6 +159,9 @@ fn add_frame(ledger: &mut Ledger, frame: &Frame, like: &Like<'_>) -> Result<u64>
         options.method.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
         return Ok(spec.result());
     }
+    if context.shared_maps {
+        ledger.hold(spec.maps_held()?);
+    }
     if options.method.uses().span == Span::Frame {
         options.steps(&spec)?.into_iter().try_for_each(|step| ledger.add(step))?;
         return Ok(spec.result());

@@ -12,16 +12,18 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ndarray::{ArrayD, Axis};
-use rayspin_core::{C32, Error, Monitor, Result, expect_shape};
-use rayspin_device::{Array, Device, at_once};
+use ndarray::{ArrayViewD, Axis, CowArray, IxDyn};
+use rayspin_core::{C32, Error, Monitor, Result, expect_shape, voxels};
+use rayspin_device::{Array, Device, Move, Side, at_once, exchange};
 use rayspin_kernels::vector::SumAcross;
 use rayspin_linop::{AcrossDevices, CoilMaps, LinearOp};
-use rayspin_run::{Bytes, Ledger};
+use rayspin_run::{Bytes, Cost, Ledger, Memory, Step};
 
 use super::{FrameImage, ReconOptions, Reconstructor};
-use crate::encoding::{COMPLEX, Context, FrameCache, Inputs, Known, Made, Settings, Solving, Spec, count};
-use crate::maps::AXES_OF_SETS;
+use crate::encoding::{
+    COMPLEX, Context, FrameCache, Inputs, Known, Made, Settings, SharedMaps, Solving, Spec, count, on_host,
+    whole,
+};
 use crate::prepare::Mixing;
 use crate::scan::Frame;
 
@@ -43,16 +45,7 @@ struct Spread<'a> {
     options: &'a ReconOptions,
     context: Context,
     mixing: Option<&'a Mixing>,
-    /// `[coil, image…]`, or `[set, coil, image…]`.
-    maps: &'a ArrayD<C32>,
     sets: usize,
-}
-
-/// Maps of the host.
-pub(super) fn on_host(device: &Device, maps: ArrayD<C32>) -> Result<CoilMaps<f32>> {
-    let shape = maps.shape().to_vec();
-    let values = maps.as_standard_layout().into_owned().into_raw_vec_and_offset().0;
-    Ok(Array::from_vec(&device.host(), &shape, values)?.into())
 }
 
 impl ReconOptions {
@@ -68,16 +61,44 @@ impl ReconOptions {
     }
 }
 
-/// The settings of a part: its maps are there, and the first part alone is certified.
-fn settings_of_part<'a>(
+/// The specification of a part: its maps are there, and the first part alone is certified.
+fn spec_of_part<'a>(
+    device: &Device,
+    inputs: &'a Inputs<'a>,
     options: &'a ReconOptions,
-    maps: &'a ArrayD<C32>,
     range: &Range<usize>,
-    sets: usize,
-) -> Settings<'a> {
+    (sets, context): (usize, Context),
+) -> Result<Spec<'a>> {
     let settings = options.settings();
     let certify = settings.certify.filter(|_| range.start == 0);
-    Settings { certify, maps: Some(maps), map_sets: sets, keep_maps: false, ..settings }
+    let settings = Settings { certify, map_sets: sets, keep_maps: false, ..settings };
+    let context = Context { coils: range.len(), shared_maps: true, ..context };
+    Spec::new(device, inputs, settings, context)
+}
+
+/// The maps of each part's coils, copied to its device: `[coil, image…]` or `[set, coil, image…]`. Nothing
+/// else holds the whole afterwards where nobody keeps it.
+fn split(whole: Arc<Array<C32>>, shares: &[Share], sets: usize) -> Result<Vec<Array<C32>>> {
+    let shape = whole.shape();
+    let (leading, rest) = shape.split_at(shape.len().min(if sets > 1 { 2 } else { 1 }));
+    let (coils, size) = (leading.last().copied().unwrap_or(0), voxels(rest)?);
+    let of_part = |(device, range): &Share| {
+        let shape = [&leading[..leading.len() - 1], &[range.len()], rest].concat();
+        Array::unset(device, &shape).map_err(|error| device.named(error))
+    };
+    let mut parts: Vec<_> = shares.iter().map(of_part).collect::<Result<_>>()?;
+    let moves = shares.iter().enumerate().flat_map(|(index, (_, range))| {
+        (0..sets).map(move |set| Move {
+            from: (0, (set * coils + range.start) * size),
+            to: (1 + index, set * range.len() * size),
+            len: range.len() * size,
+        })
+    });
+    let moves: Vec<_> = moves.collect();
+    let mut sides = vec![Side::Read(&whole)];
+    sides.extend(parts.iter_mut().map(Side::Written));
+    exchange(&mut sides, &moves)?;
+    Ok(parts)
 }
 
 impl Reconstructor {
@@ -109,18 +130,18 @@ impl Reconstructor {
         shares: &[Share],
         monitor: &Monitor<'_>,
     ) -> Result<Made> {
-        let (maps, notes) = self.maps_of_all(frame, of_frames, monitor)?;
+        let (estimated, notes) = self.maps_of_all(frame, of_frames, monitor)?;
         let context = self.context(self.coils(frame));
         let inputs = Inputs::new(Cow::Borrowed(frame)).of_frames(of_frames.map(<[usize]>::to_vec));
         let solver = Context { spread: true, ..context };
         let spec = self.options.encoding(&self.device, &inputs, solver)?;
-        let maps = match (maps, &self.options.maps) {
+        let maps = match (estimated, &self.options.maps) {
             (Some(maps), _) => maps,
-            (None, Some(given)) => spec.on_grid(given.view())?.into_owned(),
+            (None, Some(given)) => Arc::new(on_host(&self.device, spec.on_grid(given.view())?.into_owned())?),
             (None, None) => return Err(Error::value("sensitivity maps", "some", "none")),
         };
         let of_coils = [&[spec.coils()], spec.domain()].concat();
-        let from = maps.ndim().saturating_sub(of_coils.len());
+        let from = maps.shape().len().saturating_sub(of_coils.len());
         expect_shape("sensitivity maps", &of_coils, &maps.shape()[from..])?;
         let mixing = self.mixing.clone();
         let spread = Spread {
@@ -129,16 +150,16 @@ impl Reconstructor {
             options: &self.options,
             context,
             mixing: mixing.as_deref(),
-            maps: &maps,
             sets: spec.sets(),
         };
-        let parts = spread.parts(shares, monitor)?;
+        let kept = self.keeps_maps().then(|| maps.clone());
+        let parts = spread.parts(shares, maps, monitor)?;
         monitor.check()?;
         let Part { rhs, normal, made: of_parts } = joined(shares, parts)?;
         let mut solving = Solving::of_series(&spec, &mut self.cache, rhs, normal);
         rayspin_run::run(self.options.method.steps(&spec)?, &mut solving, monitor)?;
         let mut made = solving.into_made()?;
-        made.maps = Some(on_host(&self.device, maps)?);
+        made.maps = kept.map(CoilMaps::from);
         // In the order in which one device would tell them.
         let mut all: Vec<String> = Vec::new();
         for text in of_parts.notes.into_iter().chain(notes).chain(std::mem::take(&mut made.notes)) {
@@ -149,58 +170,91 @@ impl Reconstructor {
         Ok(Made { notes: all, certificates: of_parts.certificates, ..made })
     }
 
-    /// The maps of all coils on the host and the grid: of a frame before, or estimated on the first device,
-    /// where nothing of them stays; none where they are given.
+    /// Whether the maps are to be had after the frame.
+    fn keeps_maps(&self) -> bool {
+        self.options.keep_maps || self.remember
+    }
+
+    /// The maps of all coils on the grid: of a frame before, or estimated on the first device; none where
+    /// they are given. Those that are kept are on the host, where they take no device's memory.
     fn maps_of_all(
         &mut self,
         frame: &Frame,
         of_frames: Option<&[usize]>,
         monitor: &Monitor<'_>,
-    ) -> Result<(Option<ArrayD<C32>>, Vec<String>)> {
+    ) -> Result<(Option<Arc<Array<C32>>>, Vec<String>)> {
         if let Some(shared) = &self.cache.shared {
-            return Ok((Some(shared.to_host()?), Vec::new()));
+            return Ok((Some(shared.whole()?), Vec::new()));
         }
         if self.options.maps.is_some() {
             return Ok((None, Vec::new()));
         }
         let (maps, notes) = self.estimate_once(frame, of_frames, monitor)?;
-        Ok((Some(maps.into_host()?), notes))
+        let maps = match self.keeps_maps() {
+            true => Arc::new(on_host(&self.device, maps.into_host()?)?),
+            false => whole(maps)?,
+        };
+        Ok((Some(maps), notes))
     }
 }
 
 impl Spread<'_> {
     /// All parts, each made by a thread of its own. The first one with coils tells the stages.
-    fn parts(&self, shares: &[Share], monitor: &Monitor<'_>) -> Result<Vec<Option<Part>>> {
+    fn parts(
+        &self,
+        shares: &[Share],
+        maps: Arc<Array<C32>>,
+        monitor: &Monitor<'_>,
+    ) -> Result<Vec<Option<Part>>> {
         let tells = shares.iter().position(|(_, range)| !range.is_empty());
         let devices: Vec<Device> = shares.iter().map(|(device, _)| device.clone()).collect();
-        at_once(&devices, shares, |index, (device, range)| {
+        let batch = self.options.run.batch_sizes.maps.filter(|_| self.sets == 1);
+        let cut = batch.is_some_and(|batch| shares.iter().any(|(_, range)| batch < range.len()));
+        let (own, whole) = match cut {
+            // A GPU that holds some of its maps at a time takes them from the host.
+            true => (Vec::new(), Some(maps)),
+            // No more of the whole is needed, and its memory is free again.
+            false => (split(maps, shares, self.sets)?, None),
+        };
+        let mut own = own.into_iter();
+        let work: Vec<_> = shares.iter().map(|share| (share, own.next())).collect();
+        at_once(&devices, work, |index, ((device, range), own)| {
             if range.is_empty() {
                 return Ok(None);
             }
             let quiet = Monitor::silent();
             let monitor = if tells == Some(index) { monitor } else { &quiet };
-            self.part(device, range.clone(), monitor).map(Some)
+            let mut inputs = inputs_of_part(self.frame, self.of_frames, self.mixing.is_some(), range);
+            let samples = inputs.take_samples()?;
+            let spec = spec_of_part(device, &inputs, self.options, range, (self.sets, self.context))?;
+            let maps = match (own, &whole) {
+                (Some(own), _) => own.into(),
+                (None, Some(whole)) => {
+                    let values = whole.read()?;
+                    let view = ArrayViewD::from_shape(whole.shape(), &values);
+                    let mut view =
+                        view.map_err(|_| Error::value("sensitivity maps", "their shape", "another"))?;
+                    view.slice_axis_inplace(Axis(0), range.clone().into());
+                    spec.maps_from_host(view)?
+                }
+                (None, None) => return Err(Error::value("sensitivity maps", "some", "none")),
+            };
+            self.part(&spec, samples, maps, (range, monitor)).map(Some)
         })
     }
 
     /// The right-hand side and the normal operator of some coils. Their plans are gone.
-    fn part(&self, device: &Device, range: Range<usize>, monitor: &Monitor<'_>) -> Result<Part> {
-        let mut inputs = inputs_of_part(self.frame, self.of_frames, self.mixing.is_some(), &range);
-        let samples = inputs.take_samples()?;
+    fn part(
+        &self,
+        spec: &Spec<'_>,
+        samples: CowArray<'_, C32, IxDyn>,
+        maps: CoilMaps<f32>,
+        (range, monitor): (&Range<usize>, &Monitor<'_>),
+    ) -> Result<Part> {
         let mixing = self.mixing.map(|mixing| mixing.rows(range.clone()));
-        let mut maps = self.maps.view();
-        let axis = if self.sets > 1 { 1 } else { 0 };
-        maps.slice_axis_inplace(Axis(axis), range.clone().into());
-        // Sets of maps are known by their number of axes.
-        while self.sets > 1 && maps.ndim() < AXES_OF_SETS {
-            maps = maps.insert_axis(Axis(2));
-        }
-        let maps = maps.to_owned();
-        let settings = settings_of_part(self.options, &maps, &range, self.sets);
-        let context = Context { coils: range.len(), shared_maps: false, ..self.context };
-        let spec = Spec::new(device, &inputs, settings, context)?;
         let mut cache = FrameCache::default();
-        let mut solving = Solving::new(&spec, samples, mixing.as_ref(), &mut cache)?;
+        cache.shared = Some(SharedMaps::new(maps, false)?);
+        let mut solving = Solving::new(spec, samples, mixing.as_ref(), &mut cache)?;
         rayspin_run::run(spec.frame_of_series(), &mut solving, monitor)?;
         let (rhs, normal) = (solving.take_rhs()?, solving.normal()?);
         Ok(Part { rhs, normal, made: Made { maps: None, ..solving.into_encoded() } })
@@ -260,27 +314,30 @@ pub(super) fn plan(
     let spec = options.encoding(lead, &inputs, context)?.knowing(known);
     let (sets, len) = (spec.sets(), (spec.image_bytes() / COMPLEX) as usize);
     let maps = COMPLEX * count(spec.domain()) * (context.coils * sets) as u64;
-    // Each part has the maps of its coils once more, and maps of a slice stay for its next frame.
-    ledger.hold(Bytes::host(maps * if context.shared_maps { 3 } else { 2 }));
+    // Maps that are given, kept, or too many for a GPU are on the host.
+    ledger.hold(Bytes::host(maps));
     let before = ledger.held();
     if spec.estimates_maps() {
         let alone = Context { shared_maps: false, maps_alone: true, ..context };
         let alone = options.encoding(lead, &inputs, alone)?.knowing(known);
         alone.encoding_steps().into_iter().try_for_each(|step| ledger.add(step))?;
+        if alone.map_cut().is_none() {
+            // The maps of its own coils, while those of all are there.
+            let own = Bytes::on(lead, maps / context.coils as u64 * shares[0].1.len() as u64);
+            ledger.add(Step::<()>::silent(|_, _| Ok(())).needs(move || Ok(Cost::of(Memory::held(own)))))?;
+        }
         ledger.keep(before);
     }
     let (on_first, on_others) = AcrossDevices::<C32>::bytes(shares.len(), len);
-    // Those of a part are shared ones to its plan.
-    let none = ArrayD::zeros(vec![0]);
     let mut parts = Vec::with_capacity(shares.len());
     for (index, (device, range)) in shares.iter().enumerate() {
         let mut part = ledger.part();
         let mut held = Bytes::on(device, if index == 0 { on_first } else { on_others });
         if !range.is_empty() {
             let inputs = inputs_of_part(frame, of_frames, context.prepared, range);
-            let own = Context { coils: range.len(), shared_maps: true, ..context };
-            let spec = Spec::new(device, &inputs, settings_of_part(options, &none, range, sets), own)?;
-            let spec = spec.knowing(known);
+            let spec = spec_of_part(device, &inputs, options, range, (sets, context))?.knowing(known);
+            // They are there before all else.
+            part.hold(spec.maps_held()?);
             spec.frame_of_series().into_iter().try_for_each(|step| part.add(step))?;
             held = held + spec.kept_in_series()? + spec.maps_held()?;
         }
