@@ -59,11 +59,16 @@ impl ComputeTarget {
         Ok(Limits { memory: self.memory, gpu: least })
     }
 
-    /// Opens the GPUs behind the first. Returns the bytes that starting them took. `notes` name those of
-    /// [`Gpus::ALL`] that do not work.
+    /// Opens the GPUs behind the first. Returns the bytes that starting them took; `early` says whether they
+    /// had started beside something else. `notes` name those of [`Gpus::ALL`] that do not work.
     ///
     /// Errors: a GPU that is named does not work.
-    pub(crate) fn open_beside(&mut self, recorder: &mut RunRecorder, notes: &mut Vec<String>) -> Result<u64> {
+    pub(crate) fn open_beside(
+        &mut self,
+        early: bool,
+        recorder: &mut RunRecorder,
+        notes: &mut Vec<String>,
+    ) -> Result<u64> {
         let Some(gpus) = self.gpus.take() else { return Ok(0) };
         let (host, before) = (self.device.host(), process_bytes());
         for ordinal in gpus.others(cuda::count().unwrap_or(0)) {
@@ -79,10 +84,13 @@ impl ComputeTarget {
             notes.push(format!("`--device {gpus}`: one GPU computes, as there is no other that works"));
         }
         recorder.parameter("devices beside", self.beside.iter().map(Device::describe).collect::<Vec<_>>());
-        Ok(process_bytes().saturating_sub(before))
+        Ok(match early {
+            true => STARTED_BYTES * self.beside.len() as u64,
+            false => process_bytes().saturating_sub(before),
+        })
     }
 
-    /// Begins to start the GPU that the run will take, beside whatever comes next. It does not where the
+    /// Begins to start the GPUs that the run will take, beside whatever comes next. It does not where the
     /// memory of the process has a limit or the run only tells its plan: the host memory that a GPU takes is
     /// then measured alone.
     pub(crate) fn starting(&self, scan: &Path, dry_run: bool) -> Option<Starting> {
@@ -90,10 +98,16 @@ impl ComputeTarget {
             return None;
         }
         let large = || std::fs::metadata(scan).is_ok_and(|metadata| metadata.len() >= EARLY_BYTES);
-        match self.undecided? {
-            Undecided::Auto => large().then(|| cuda::start(0)),
-            Undecided::Gpu(ordinal) => Some(cuda::start(ordinal)),
-        }
+        let first = match self.undecided? {
+            Undecided::Auto if !large() => return None,
+            Undecided::Auto => 0,
+            Undecided::Gpu(ordinal) => ordinal,
+        };
+        let gpus = self.gpus;
+        Some(cuda::start(move |count| {
+            let others = gpus.map_or_else(Vec::new, |gpus| gpus.others(count));
+            [vec![first], others].concat()
+        }))
     }
 
     /// Whether the run computes on the CPU where that is done before a GPU has started.

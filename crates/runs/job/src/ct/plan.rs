@@ -84,12 +84,13 @@ impl<'a> Chosen<'a> {
         let (process, options_of_job) = (session.process, &mut options);
         let mut job = PlanJob { request: &request, lines: &lines, process, options: options_of_job, device };
         let (target, recorder, mut notes) = (&mut session.target, &mut session.told.recorder, Vec::new());
+        let early = session.starting.is_some();
         if target.undecided.is_some() {
             let plan = target.may_stay().then(|| job.plan()).transpose().map_err(of_scan)?;
             job.process += target.decide(plan.as_ref(), session.starting.take(), recorder, &mut notes)?;
             job.device = target.device.clone();
         }
-        job.process += target.open_beside(recorder, &mut notes)?;
+        job.process += target.open_beside(early, recorder, &mut notes)?;
         job.share(&mut target.beside, &mut notes);
         let mut limits = target.limits()?;
         let mut fitted = plan_within(&mut job, &limits).map_err(of_scan)?;

@@ -239,6 +239,7 @@ impl<'a> Chosen<'a> {
     pub fn plan(self) -> Result<Planned<'a>> {
         let Understood { mut session, mut source, mut shape, mut process } = self.0;
         let mut notes = Vec::new();
+        let early = session.starting.is_some();
         if session.target.undecided.is_some() {
             let starting = session.starting.take();
             let plan = session.target.may_stay().then(|| session.job(&source, &shape, process).plan());
@@ -246,7 +247,7 @@ impl<'a> Chosen<'a> {
             process +=
                 session.target.decide(plan.as_ref(), starting, &mut session.told.recorder, &mut notes)?;
         }
-        process += session.target.open_beside(&mut session.told.recorder, &mut notes)?;
+        process += session.target.open_beside(early, &mut session.told.recorder, &mut notes)?;
         session.share_work(&source, &shape, &mut notes);
         let mut limits = session.target.limits()?;
         let sizes = session.options.run.batch_sizes;

@@ -40,32 +40,40 @@ pub fn driver_installed() -> bool {
     unsafe { sys::is_culib_present() }
 }
 
-/// A GPU that starts on a thread of its own. Dropping this waits for it: a program must not end within its
+/// GPUs that start on threads of their own. Dropping this waits for them: a program must not end within its
 /// driver.
 #[derive(Debug)]
-#[must_use = "dropping it waits until the GPU has started"]
+#[must_use = "dropping it waits until the GPUs have started"]
 pub struct Starting(Option<std::thread::JoinHandle<()>>);
 
 impl Drop for Starting {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
-            // It has nothing to tell: whoever opens the GPU finds its errors.
+            // It has nothing to tell: whoever opens a GPU finds its errors.
             drop(thread.join());
         }
     }
 }
 
-/// Begins to start the driver and a GPU, which takes a third of a second. Who opens that GPU meanwhile waits
-/// for the rest.
-pub fn start(ordinal: usize) -> Starting {
-    let work = move || {
-        if count().is_ok()
-            && let Ok(ordinal) = ordinal.try_into()
+/// Begins to start the driver, and at the same time all GPUs that `which` names, given how many there are.
+/// It takes a third of a second. Who opens one of them meanwhile waits for the rest.
+pub fn start(which: impl FnOnce(usize) -> Vec<usize> + Send + 'static) -> Starting {
+    let open = |ordinal: usize| {
+        if let Ok(ordinal) = ordinal.try_into()
             && let Ok(device) = cu::device::get(ordinal)
         {
             // SAFETY: the device was just found. Its primary context stays retained until the process ends.
             let _ = unsafe { cu::primary_ctx::retain(device) };
         }
+    };
+    let work = move || {
+        let Ok(count) = count() else { return };
+        std::thread::scope(|scope| {
+            for ordinal in which(count) {
+                // Whoever opens it starts it, if there is no thread.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || open(ordinal));
+            }
+        });
     };
     Starting(std::thread::Builder::new().name("rayspin-gpu".into()).spawn(work).ok())
 }
