@@ -118,16 +118,25 @@ impl RunFiles {
         }
     }
 
-    /// Begins to hash the inputs, beside the run. What arrives through a pipe can be read once, and has no
-    /// hash.
-    pub(crate) fn hashing(&self) -> Hashing {
+    /// Begins to hash the inputs, beside the run, where a record is to have the hashes. What arrives through
+    /// a pipe can be read once, and has no hash.
+    pub(crate) fn hashing(&self) -> Option<Hashing> {
+        self.record.as_ref()?;
         let stream = |file: &PathBuf| file.as_os_str() == "-" || (file.exists() && !file.is_file());
         let files: Vec<PathBuf> = self.inputs.iter().flat_map(sources).filter(|file| !stream(file)).collect();
         let files: Arc<[PathBuf]> = files.into();
         let beside = Arc::clone(&files);
-        match std::thread::Builder::new().spawn(move || hashes(&beside)) {
+        Some(match std::thread::Builder::new().spawn(move || hashes(&beside)) {
             Ok(thread) => Hashing::Beside(thread),
             Err(_) => Hashing::Afterwards(files),
+        })
+    }
+
+    /// Hashes the files that a run has written, where a record is to have the hashes.
+    pub(crate) fn record_outputs(&self, recorder: &mut RunRecorder, written: &[PathBuf]) -> Result<()> {
+        match self.record {
+            Some(_) => written.iter().try_for_each(|file| record_output(recorder, file)),
+            None => Ok(()),
         }
     }
 }
@@ -315,7 +324,7 @@ pub(crate) fn written(output: &Path) -> Vec<PathBuf> {
 }
 
 /// Hashes a file or a folder that a run has written.
-pub(crate) fn record_output(recorder: &mut RunRecorder, file: &Path) -> Result<()> {
+fn record_output(recorder: &mut RunRecorder, file: &Path) -> Result<()> {
     let there = staged(file);
     // Each file of a folder has its own hash.
     let files = if there.is_dir() { parts(&there) } else { vec![there.clone()] };

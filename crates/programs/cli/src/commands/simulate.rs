@@ -194,9 +194,7 @@ pub(crate) fn run(context: &Context, args: &Mri, paths: RunFiles) -> Result<()> 
         io::write_image(path, field, &io::WriteOptions { values: Some(io::Values::Real), ..of_mri })?;
         written.extend(files::written(path));
     }
-    for file in &written {
-        files::record_output(&mut recorder, file)?;
-    }
+    paths.record_outputs(&mut recorder, &written)?;
     parameters(&mut recorder, &options)?;
     recorder.parameter("coil fit error", simulation.coil_fit_error);
     recorder.parameter("noise standard deviation", simulation.noise_std);

@@ -27,7 +27,7 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
         monitor,
         files::recorder(context),
     )?;
-    let hashing = (!args.run.dry_run).then(|| files.hashing());
+    let hashing = if args.run.dry_run { None } else { files.hashing() };
     let planned = begun.read()?.choose()?.plan()?;
     if args.run.dry_run {
         return files::print(&plan::table(&args.scan, planned.plan(), &planned.cut()));
@@ -132,9 +132,8 @@ fn finish(context: &Context, args: &ReconCt, mut finished: Finished<'_>, paths: 
     finished.told.record_notes();
     let Finished { told, options, .. } = finished;
     let mut recorder = told.recorder;
-    for file in args.outputs.iter().flat_map(|output| files::written(output)) {
-        files::record_output(&mut recorder, &file)?;
-    }
+    let written: Vec<_> = args.outputs.iter().flat_map(|output| files::written(output)).collect();
+    paths.record_outputs(&mut recorder, &written)?;
     let recorded = recorder.finish(rayspin::device::cpu::peak_memory());
     let mut listed = args.outputs.clone();
     if let Some(path) = &paths.record {

@@ -168,9 +168,7 @@ pub(crate) fn run(context: &Context, args: &SimulateCt, paths: RunFiles) -> Resu
         written.extend(files::written(truth));
     }
     files::record_stages(&mut recorder, &monitor);
-    for file in &written {
-        files::record_output(&mut recorder, file)?;
-    }
+    paths.record_outputs(&mut recorder, &written)?;
     let [views, rows, columns] = setup.geometry.shape();
     recorder.parameter("views", views);
     recorder.parameter("detector", serde_json::to_value(setup.geometry.detector())?);

@@ -76,7 +76,7 @@ impl<'a> Ready<'a> {
             monitor,
             files::recorder(context),
         )?;
-        let hashing = (!args.run.dry_run).then(|| files.hashing());
+        let hashing = if args.run.dry_run { None } else { files.hashing() };
         let understood = begun.read()?;
         Ok(Self { context, args, files, template, hashing, understood })
     }

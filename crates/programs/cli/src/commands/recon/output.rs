@@ -115,9 +115,7 @@ impl Made<'_> {
         if args.keep_identity {
             recorder.parameter("identity", identity(args)?);
         }
-        for file in written {
-            files::record_output(&mut recorder, file)?;
-        }
+        paths.record_outputs(&mut recorder, written)?;
         let recorded = recorder.finish(rayspin::device::cpu::peak_memory());
         if let Some(path) = &paths.record {
             files::write_record(path, &recorded)?;
