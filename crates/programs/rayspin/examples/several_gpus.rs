@@ -1,22 +1,31 @@
-//! Times of one image on several GPUs: an iteration of CG-SENSE along a trajectory, and sums of vectors.
+//! Times of scans in memory on several GPUs: frames of a series, an iteration of CG-SENSE whose coils go to
+//! all GPUs, sums of vectors, and FDK.
 //!
 //! ```text
-//! cargo run --release -p rayspin-mri --example several_gpus -- cuda:0 cuda:0,1
+//! cargo run --release -p rayspin --example several_gpus -- cuda:0 cuda:0,1
 //! ```
 //!
 //! Each argument is a list of GPUs, of which one may be there twice. `SIZE=256`, `COILS=32`, `SPOKES=20000`
-//! and `ITERATIONS=20` are the defaults.
+//! and `ITERATIONS=20` are the defaults of the image, `FRAMES=32` of the series, whose frames have half the
+//! size and a quarter of the coils, and `CT=1024` (a cone beam of that many detector rows and columns, and
+//! 720 views of it at 1024) of FDK. 0 leaves a part out.
 
+use std::error::Error as AnyError;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ndarray::{Array2, ArrayD, IxDyn};
-use rayspin_core::{C32, Error, Geometry, Monitor, Result, Trajectory};
-use rayspin_device::{Array, Device};
-use rayspin_kernels::vector::SumAcross;
-use rayspin_mri::methods::CgSense;
-use rayspin_mri::recon::{ReconOptions, reconstruct_frame};
-use rayspin_mri::scan::{Frame, Label, Samples};
+use ndarray::{Array2, Array3, ArrayD, IxDyn};
+use rayspin::core::{
+    C32, Detector, Error, Geometry, Monitor, Orbit, ProjectionGeometry, Trajectory, VolumeGrid,
+};
+use rayspin::ct;
+use rayspin::device::{Array, Device};
+use rayspin::kernels::vector::SumAcross;
+use rayspin::mri::methods::CgSense;
+use rayspin::mri::recon::{Frames, ReconOptions, reconstruct_frame, reconstruct_frames};
+use rayspin::mri::scan::{Frame, Label, Samples};
+
+type Result<T> = std::result::Result<T, Box<dyn AnyError>>;
 
 fn number(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -26,12 +35,12 @@ fn number(name: &str, default: usize) -> usize {
 fn devices(list: &str) -> Result<Vec<Device>> {
     let host = Device::cpu()?;
     if list.starts_with("cpu") {
-        return list.split(',').map(|_| Device::cpu_with_threads(2)).collect();
+        return list.split(',').map(|_| Ok(Device::cpu_with_threads(2)?)).collect();
     }
     let numbers = list.strip_prefix("cuda:").unwrap_or(list).split(',');
     let open = |text: &str| match text.parse() {
-        Ok(ordinal) => Device::cuda(ordinal, host.clone()),
-        Err(_) => Err(Error::value("list of GPUs", "cuda:N,M", list)),
+        Ok(ordinal) => Ok(Device::cuda(ordinal, host.clone())?),
+        Err(_) => Err(Error::value("list of GPUs", "cuda:N,M", list).into()),
     };
     numbers.map(open).collect()
 }
@@ -64,55 +73,87 @@ fn frame(size: usize, coils: usize, spokes: usize) -> Result<Frame> {
     })
 }
 
-fn maps(size: usize, coils: usize) -> ArrayD<C32> {
-    ArrayD::from_shape_fn(IxDyn(&[coils, size, size, size]), |i| {
+fn maps(size: usize, coils: usize) -> Arc<ArrayD<C32>> {
+    Arc::new(ArrayD::from_shape_fn(IxDyn(&[coils, size, size, size]), |i| {
         let axis = [i[3], i[2], i[1]][i[0] % 3] as f32 / size as f32;
         C32::new(1.0 / (1.0 + axis + i[0] as f32), axis - 0.5)
-    })
+    }))
+}
+
+fn options(iterations: usize, maps: &Arc<ArrayD<C32>>, devices: &[Device]) -> ReconOptions {
+    let method = CgSense { iterations, tolerance: 0.0, ..CgSense::default() };
+    let mut options = ReconOptions { keep_maps: false, ..ReconOptions::of(method) };
+    options.maps = Some(maps.clone());
+    options.run.beside = devices[1..].to_vec();
+    options
 }
 
 fn main() -> Result<()> {
     let (size, coils, spokes) = (number("SIZE", 256), number("COILS", 32), number("SPOKES", 20_000));
-    let iterations = number("ITERATIONS", 20);
-    let lists: Vec<String> = std::env::args().skip(1).collect();
-    let (frame, maps) = (frame(size, coils, spokes)?, Arc::new(maps(size, coils)));
-    println!("{size}³ voxels, {coils} coils, {} samples a coil", spokes * 2 * size);
-    for list in &lists {
-        let devices = devices(list)?;
-        let names: Vec<String> = devices.iter().map(Device::name).collect();
-        println!("{list}: {}", names.join(", "));
-        let mut seconds = Vec::new();
-        for count in [1, iterations, 1, iterations] {
-            let method = CgSense { iterations: count, tolerance: 0.0, ..CgSense::default() };
-            let mut options = ReconOptions { keep_maps: false, ..ReconOptions::of(method) };
-            options.maps = Some(maps.clone());
-            options.run.beside = devices[1..].to_vec();
-            options.run.coils_beside = true;
-            let start = Instant::now();
-            reconstruct_frame(&devices[0], frame.clone(), Vec::new(), &options, &Monitor::silent())?;
-            seconds.push(start.elapsed().as_secs_f64());
-        }
-        // The second round has everything compiled.
-        let each = (seconds[3] - seconds[2]) / (iterations - 1).max(1) as f64;
-        println!(
-            "  image of {iterations} iterations: {:.3} s, an iteration: {:.3} ms",
-            seconds[3],
-            each * 1e3
-        );
-        if devices.len() > 1 {
-            sum(&devices, size.pow(3))?;
+    let (iterations, frames, detector) = (number("ITERATIONS", 20), number("FRAMES", 32), number("CT", 1024));
+    let lists: Vec<(String, Vec<Device>)> =
+        std::env::args().skip(1).map(|list| Ok((list.clone(), devices(&list)?))).collect::<Result<_>>()?;
+    for (list, devices) in &lists {
+        println!("{list}: {}", devices.iter().map(Device::name).collect::<Vec<_>>().join(", "));
+    }
+    if size > 0 {
+        let (one, maps) = (frame(size, coils, spokes)?, maps(size, coils));
+        println!("CG-SENSE, {size}³ voxels, {coils} coils, {} samples a coil", spokes * 2 * size);
+        for (list, devices) in &lists {
+            image(list, devices, &one, &maps, iterations)?;
+            if devices.len() > 1 {
+                sum(devices, size.pow(3))?;
+            }
         }
     }
+    if size > 0 && frames > 0 {
+        let (size, coils, spokes) = (size / 2, (coils / 4).max(1), spokes / 8);
+        let (one, maps) = (frame(size, coils, spokes)?, maps(size, coils));
+        println!("{frames} frames of {size}³ voxels, {coils} coils, {} samples a coil", spokes * 2 * size);
+        for (list, devices) in &lists {
+            series(list, devices, &one, &maps, (frames, iterations))?;
+        }
+    }
+    if detector > 0 {
+        fdk(&lists, detector)?;
+    }
+    Ok(())
+}
+
+/// One image whose coils go to all devices.
+fn image(
+    list: &str,
+    devices: &[Device],
+    frame: &Frame,
+    maps: &Arc<ArrayD<C32>>,
+    iterations: usize,
+) -> Result<()> {
+    let mut seconds = Vec::new();
+    for count in [1, iterations, 1, iterations] {
+        let mut options = options(count, maps, devices);
+        options.run.coils_beside = true;
+        let frame = frame.clone();
+        let start = Instant::now();
+        reconstruct_frame(&devices[0], frame, Vec::new(), &options, &Monitor::silent())?;
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    // The second round has everything compiled.
+    let each = (seconds[3] - seconds[2]) / (iterations - 1).max(1) as f64;
+    println!(
+        "  {list:12} image of {iterations} iterations: {:.3} s, an iteration: {:.3} ms",
+        seconds[3],
+        each * 1e3
+    );
     Ok(())
 }
 
 /// Sums of vectors of as many complex numbers.
 fn sum(devices: &[Device], len: usize) -> Result<()> {
     let vectors = devices.iter().map(|device| Array::<C32>::zeros(device, &[len]));
-    let mut vectors = vectors.collect::<Result<Vec<_>>>()?;
+    let mut vectors = vectors.collect::<std::result::Result<Vec<_>, _>>()?;
     let mut across = SumAcross::new(devices, len)?;
     let mut times = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..50 {
         devices.iter().try_for_each(Device::synchronize)?;
         let start = Instant::now();
         across.to_all(&mut vectors.iter_mut().collect::<Vec<_>>())?;
@@ -123,10 +164,67 @@ fn sum(devices: &[Device], len: usize) -> Result<()> {
     let (median, bytes) = (times[times.len() / 2], 8.0 * len as f64);
     let moved = 2.0 * bytes * (devices.len() - 1) as f64 / devices.len() as f64;
     println!(
-        "  sum of vectors of {:.0} MB: {:.3} ms, {:.1} GB/s each way",
+        "  sum of vectors of {:.0} MB: {:.3} ms ({:.3} to {:.3}), {:.1} GB/s each way",
         bytes / 1e6,
         median * 1e3,
+        times[0] * 1e3,
+        times[times.len() - 1] * 1e3,
         moved / median / 1e9
     );
+    Ok(())
+}
+
+/// Frames of a series, each for whichever device is free.
+fn series(
+    list: &str,
+    devices: &[Device],
+    frame: &Frame,
+    maps: &Arc<ArrayD<C32>>,
+    (frames, iterations): (usize, usize),
+) -> Result<()> {
+    let labels: Vec<Label> =
+        (0..frames as u16).map(|repetition| Label { repetition, ..Label::default() }).collect();
+    let options = options(iterations, maps, devices);
+    let mut seconds = Vec::new();
+    for _ in 0..3 {
+        let mut ready = vec![frame.clone(); frames];
+        let mut source = |label, _: &mut Vec<String>| {
+            let frame = ready.pop().ok_or_else(|| Error::value("frames", "one more", "none"))?;
+            Ok(Frame { label, ..frame })
+        };
+        let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
+        let start = Instant::now();
+        reconstruct_frames(&devices[0], frames, &mut source, &options, &Monitor::silent())?;
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    let seconds = seconds[1].min(seconds[2]);
+    println!("  {list:12} {seconds:.3} s, a frame: {:.2} ms", seconds * 1e3 / frames as f64);
+    Ok(())
+}
+
+/// FDK of a cubic volume, from line integrals in memory to the volume in memory.
+fn fdk(lists: &[(String, Vec<Device>)], size: usize) -> Result<()> {
+    let views = 720 * size / 1024;
+    let pitch = 400.0 / size as f64;
+    let detector = Detector { rows: size, columns: size, pitch_mm: [2.0 * pitch; 2], radius_mm: None };
+    let orbit = Orbit { source_to_axis_mm: Some(1000.0), axis_to_detector_mm: 1000.0, ..Orbit::default() };
+    let geometry = ProjectionGeometry::orbit(detector, &orbit.turn(views))?;
+    let lines = Array3::from_shape_fn((views, size, size), |(view, row, column)| {
+        ((view + 3 * row + 5 * column) % 11) as f32 * 1e-2
+    });
+    let grid = VolumeGrid::new([size; 3], [pitch / 2f64.sqrt(); 3], [0.0; 3])?;
+    println!("FDK, {size}³ voxels, {views} views of {size} x {size}");
+    for (list, devices) in lists {
+        let mut options = ct::recon::ReconOptions::new(ct::methods::Fdk::default(), grid);
+        options.beside = devices[1..].to_vec();
+        let mut seconds = Vec::new();
+        for _ in 0..3 {
+            let lines = lines.clone();
+            let start = Instant::now();
+            ct::recon::reconstruct(&devices[0], lines, &geometry, &options, &Monitor::silent())?;
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        println!("  {list:12} {:.3} s", seconds[1].min(seconds[2]));
+    }
     Ok(())
 }
