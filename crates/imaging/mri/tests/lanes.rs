@@ -207,3 +207,19 @@ fn an_error_of_a_frame_is_the_error_of_the_run() {
     let found = reconstruct_scan(device, &simulation.scan, &selection, &frames, &options, &Monitor::silent());
     assert!(matches!(found, Err(Error::Shape { .. })), "{found:?}");
 }
+
+#[test]
+fn processors_share_frames_as_gpus_do() {
+    let (simulation, monitor) = (scan(GOLDEN, 1, 5), Monitor::silent());
+    let options = ReconOptions { keep_maps: true, ..iterations(alike("cg-sense"), 3) };
+    let images = |options: &ReconOptions| {
+        let (device, selection) = (Device::cpu_with_threads(1).unwrap(), Selection::default());
+        let frames = FrameOptions::default();
+        reconstruct_scan(&device, &simulation.scan, &selection, &frames, options, &monitor).unwrap()
+    };
+    let one = images(&options);
+    let mut shared = options.clone();
+    shared.run.beside = (0..2).map(|_| Device::cpu_with_threads(1).unwrap()).collect();
+    let several = images(&shared);
+    assert!(several.image.data() == one.image.data() && several.maps == one.maps);
+}

@@ -88,7 +88,8 @@ impl Command {
     pub(crate) fn gpu(&self) -> Gpu {
         match self {
             Self::Batch(args) if !args.merge.is_empty() => Gpu::Never,
-            Self::Demo(_) | Self::Info(_) | Self::Render(_) | Self::Batch(_) => Gpu::Now,
+            Self::Batch(_) => Gpu::Each,
+            Self::Demo(_) | Self::Info(_) | Self::Render(_) => Gpu::Now,
             Self::Recon(_) | Self::Rerun(_) => Gpu::Later,
             Self::Filter(_) => Gpu::Named,
             Self::Simulate(_) | Self::Metrics(_) | Self::Convert(_) => Gpu::Never,
@@ -113,8 +114,8 @@ fn definition() -> clap::Command {
             option.help("Processor to compute on: auto, cpu, cuda, cuda:N, cuda:all").long_help(
                 "Processor to compute on: auto, cpu, cuda, cuda:N. auto takes the first GPU that works. It takes the CPU if the \
                  CPU is done before a GPU has started, or if the work does not fit the GPU or fails there. cuda:0,2 and cuda:all \
-                 are several GPUs, for the images of an MRI scan that holds several, the coils of one image, or the slices or views of a \
-                 CT scan",
+                 are several GPUs, for the images of an MRI scan that holds several, the coils of one image, the slices or views of a \
+                 CT scan, or the scans of a batch",
             )
         })
         .mut_arg("gpu_memory", |option| {

@@ -94,7 +94,7 @@ fn execute(mut cli: Cli, given: Given) -> anyhow::Result<()> {
         Command::Simulate(Simulate::Mri(args)) => commands::simulate::run(&context, &args, files),
         Command::Simulate(Simulate::Ct(args)) => commands::ct::simulate::run(&context, &args, files),
         Command::Recon(Recon::Mri(args)) => commands::recon::run(&context, &args, files),
-        Command::Recon(Recon::Ct(args)) => commands::ct::recon::run(&context, &args, files),
+        Command::Recon(Recon::Ct(args)) => commands::ct::recon::run(&context, &context.device, &args, files),
         Command::Batch(args) => commands::batch::run(&context, &args),
         Command::Render(args) => commands::render::run(&context, &args),
         Command::Filter(args) => commands::filter::run(&context, &args),

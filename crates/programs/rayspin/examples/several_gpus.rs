@@ -99,8 +99,9 @@ fn main() -> Result<()> {
     if size > 0 {
         let (one, maps) = (frame(size, coils, spokes)?, maps(size, coils));
         println!("CG-SENSE, {size}³ voxels, {coils} coils, {} samples a coil", spokes * 2 * size);
+        let mut first = None;
         for (list, devices) in &lists {
-            image(list, devices, &one, &maps, iterations)?;
+            image(list, devices, &one, &maps, iterations, &mut first)?;
             if devices.len() > 1 {
                 sum(devices, size.pow(3))?;
             }
@@ -110,14 +111,29 @@ fn main() -> Result<()> {
         let (size, coils, spokes) = (size / 2, (coils / 4).max(1), spokes / 8);
         let (one, maps) = (frame(size, coils, spokes)?, maps(size, coils));
         println!("{frames} frames of {size}³ voxels, {coils} coils, {} samples a coil", spokes * 2 * size);
+        let mut first = None;
         for (list, devices) in &lists {
-            series(list, devices, &one, &maps, (frames, iterations))?;
+            series(list, devices, &one, &maps, (frames, iterations), &mut first)?;
         }
     }
     if detector > 0 {
         fdk(&lists, detector)?;
     }
     Ok(())
+}
+
+/// The norm of the difference to what the first list made, as a part of the norm of that.
+fn apart(first: &mut Option<Vec<f32>>, made: impl Iterator<Item = f32>) -> f64 {
+    let made: Vec<f32> = made.collect();
+    let first = first.get_or_insert_with(|| made.clone());
+    let pairs = made.iter().zip(&*first).map(|(&a, &b)| (f64::from(a), f64::from(b)));
+    let [difference, whole] =
+        pairs.fold([0.0; 2], |[difference, whole], (a, b)| [difference + (a - b).powi(2), whole + b.powi(2)]);
+    (difference / whole).sqrt()
+}
+
+fn values(image: &ArrayD<C32>) -> impl Iterator<Item = f32> {
+    image.iter().flat_map(|value| [value.re, value.im])
 }
 
 /// One image whose coils go to all devices.
@@ -127,20 +143,22 @@ fn image(
     frame: &Frame,
     maps: &Arc<ArrayD<C32>>,
     iterations: usize,
+    first: &mut Option<Vec<f32>>,
 ) -> Result<()> {
-    let mut seconds = Vec::new();
+    let (mut seconds, mut made) = (Vec::new(), None);
     for count in [1, iterations, 1, iterations] {
         let mut options = options(count, maps, devices);
         options.run.coils_beside = true;
         let frame = frame.clone();
         let start = Instant::now();
-        reconstruct_frame(&devices[0], frame, Vec::new(), &options, &Monitor::silent())?;
+        made = Some(reconstruct_frame(&devices[0], frame, Vec::new(), &options, &Monitor::silent())?);
         seconds.push(start.elapsed().as_secs_f64());
     }
+    let apart = made.map_or(0.0, |made| apart(first, values(made.image.data())));
     // The second round has everything compiled.
     let each = (seconds[3] - seconds[2]) / (iterations - 1).max(1) as f64;
     println!(
-        "  {list:12} image of {iterations} iterations: {:.3} s, an iteration: {:.3} ms",
+        "  {list:12} image of {iterations} iterations: {:.3} s, an iteration: {:.3} ms, {apart:.1e} apart",
         seconds[3],
         each * 1e3
     );
@@ -181,11 +199,12 @@ fn series(
     frame: &Frame,
     maps: &Arc<ArrayD<C32>>,
     (frames, iterations): (usize, usize),
+    first: &mut Option<Vec<f32>>,
 ) -> Result<()> {
     let labels: Vec<Label> =
         (0..frames as u16).map(|repetition| Label { repetition, ..Label::default() }).collect();
     let options = options(iterations, maps, devices);
-    let mut seconds = Vec::new();
+    let (mut seconds, mut made) = (Vec::new(), None);
     for _ in 0..3 {
         let mut ready = vec![frame.clone(); frames];
         let mut source = |label, _: &mut Vec<String>| {
@@ -194,11 +213,15 @@ fn series(
         };
         let frames = Frames { labels: &labels, slices: &[0], notes: Vec::new() };
         let start = Instant::now();
-        reconstruct_frames(&devices[0], frames, &mut source, &options, &Monitor::silent())?;
+        made = Some(reconstruct_frames(&devices[0], frames, &mut source, &options, &Monitor::silent())?);
         seconds.push(start.elapsed().as_secs_f64());
     }
     let seconds = seconds[1].min(seconds[2]);
-    println!("  {list:12} {seconds:.3} s, a frame: {:.2} ms", seconds * 1e3 / frames as f64);
+    let apart = made.map_or(0.0, |made| apart(first, values(made.image.data())));
+    println!(
+        "  {list:12} {seconds:.3} s, a frame: {:.2} ms, {apart:.1e} apart",
+        seconds * 1e3 / frames as f64
+    );
     Ok(())
 }
 
@@ -214,17 +237,21 @@ fn fdk(lists: &[(String, Vec<Device>)], size: usize) -> Result<()> {
     });
     let grid = VolumeGrid::new([size; 3], [pitch / 2f64.sqrt(); 3], [0.0; 3])?;
     println!("FDK, {size}³ voxels, {views} views of {size} x {size}");
+    let mut first = None;
     for (list, devices) in lists {
         let mut options = ct::recon::ReconOptions::new(ct::methods::Fdk::default(), grid);
         options.beside = devices[1..].to_vec();
-        let mut seconds = Vec::new();
+        let (mut seconds, mut made) = (Vec::new(), None);
         for _ in 0..3 {
             let lines = lines.clone();
+            // The volume before goes first.
+            drop(made.take());
             let start = Instant::now();
-            ct::recon::reconstruct(&devices[0], lines, &geometry, &options, &Monitor::silent())?;
+            made = Some(ct::recon::reconstruct(&devices[0], lines, &geometry, &options, &Monitor::silent())?);
             seconds.push(start.elapsed().as_secs_f64());
         }
-        println!("  {list:12} {:.3} s", seconds[1].min(seconds[2]));
+        let apart = made.map_or(0.0, |made| apart(&mut first, made.volume.iter().copied()));
+        println!("  {list:12} {:.3} s, {apart:.1e} apart", seconds[1].min(seconds[2]));
     }
     Ok(())
 }

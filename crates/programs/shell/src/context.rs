@@ -19,6 +19,8 @@ pub enum Gpu {
     Later,
     /// At once.
     Now,
+    /// At once, or several, each of which does work of its own.
+    Each,
     /// At once, and it takes `--device both`.
     Beside,
 }
@@ -33,6 +35,8 @@ pub struct Context {
     pub undecided: Option<Undecided>,
     /// The GPUs of which the command opens all but the first.
     pub gpus: Option<Gpus>,
+    /// The GPUs that are open beside the first, for a command that gives each its own work.
+    pub beside: Vec<Device>,
     /// Whether what compares processors goes over the CPU beside a GPU.
     pub both: bool,
     /// `--gpu-memory`
@@ -72,11 +76,12 @@ impl Context {
             DeviceArg::Several(gpus) => Some(gpus),
             _ => None,
         };
-        if let Some(gpus) = gpus.filter(|_| gpu != Gpu::Later) {
+        if let Some(gpus) = gpus.filter(|_| !matches!(gpu, Gpu::Later | Gpu::Each)) {
             let message = format!("--device: expected one processor for this command, found {gpus}");
-            let hint = "`rayspin recon mri` takes several; other work runs as one process for each GPU";
+            let hint = "`rayspin recon` and `rayspin batch` take several";
             return Err(BadInput::new(message).hint(hint).into());
         }
+        let started = gpus.filter(|_| gpu == Gpu::Each).map(Gpus::start);
         let device = match common.device {
             _ if undecided.is_some() => host,
             DeviceArg::Cpu => host,
@@ -91,6 +96,19 @@ impl Context {
             DeviceArg::Auto if matches!(gpu, Gpu::Never | Gpu::Named) => host,
             DeviceArg::Auto => first_gpu(host, common.quiet),
         };
+        drop(started);
+        let (beside, notes) = match gpus.filter(|_| gpu == Gpu::Each) {
+            Some(gpus) => gpus.open_others(&device.host())?,
+            None => (Vec::new(), Vec::new()),
+        };
+        if !common.quiet {
+            notes.iter().for_each(|note| say!("note: {note}"));
+        }
+        for device in &beside {
+            if let Backend::Cuda(cuda) = device.backend() {
+                cuda.limit_memory(common.gpu_memory);
+            }
+        }
         match (device.backend(), common.gpu_memory) {
             (Backend::Cuda(cuda), limit) => cuda.limit_memory(limit),
             (_, Some(_)) => {
@@ -112,7 +130,8 @@ impl Context {
             device,
             finish_on_cpu: auto,
             undecided,
-            gpus,
+            gpus: gpus.filter(|_| gpu == Gpu::Later),
+            beside,
             both: matches!(common.device, DeviceArg::Auto | DeviceArg::Both),
             gpu_memory: common.gpu_memory,
             console: Console::new(common.quiet),

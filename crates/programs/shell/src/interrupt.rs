@@ -1,21 +1,21 @@
 //! Ctrl-C: what is being written disappears, what is complete stays.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Context;
 use rayspin_io::atomic;
 
 /// Set when a run is to stop by itself.
 pub static STOP: AtomicBool = AtomicBool::new(false);
-/// Whether a run looks at [`STOP`], to keep what is complete.
-static LOOKED_AT: AtomicBool = AtomicBool::new(false);
+/// Runs that look at [`STOP`], to keep what is complete.
+static LOOKING: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs `work`, which ends soon after [`STOP`] is set: the first signal only sets it.
 pub fn stoppable<T>(work: impl FnOnce() -> T) -> T {
-    LOOKED_AT.store(true, Ordering::SeqCst);
+    LOOKING.fetch_add(1, Ordering::SeqCst);
     let value = work();
-    LOOKED_AT.store(false, Ordering::SeqCst);
+    LOOKING.fetch_sub(1, Ordering::SeqCst);
     value
 }
 
@@ -25,7 +25,7 @@ pub fn stoppable<T>(work: impl FnOnce() -> T) -> T {
 /// once. Once it is installed, another call changes nothing.
 pub fn install() -> anyhow::Result<()> {
     let installed = ctrlc::set_handler(|| {
-        if LOOKED_AT.load(Ordering::SeqCst) && !STOP.swap(true, Ordering::SeqCst) {
+        if LOOKING.load(Ordering::SeqCst) > 0 && !STOP.swap(true, Ordering::SeqCst) {
             return;
         }
         // Held until the process has ended.

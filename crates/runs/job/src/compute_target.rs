@@ -71,18 +71,9 @@ impl ComputeTarget {
     ) -> Result<u64> {
         let Some(gpus) = self.gpus.take() else { return Ok(0) };
         let (host, before) = (self.device.host(), process_bytes());
-        for ordinal in gpus.others(cuda::count().unwrap_or(0)) {
-            match Device::cuda(ordinal, host.clone()) {
-                Ok(device) => self.beside.push(device),
-                Err(error) if gpus == Gpus::ALL => {
-                    notes.push(format!("computing without cuda:{ordinal}: {error}"));
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        if self.beside.is_empty() {
-            notes.push(format!("`--device {gpus}`: one GPU computes, as there is no other that works"));
-        }
+        let (opened, said) = gpus.open_others(&host)?;
+        self.beside.extend(opened);
+        notes.extend(said);
         recorder.parameter("devices beside", self.beside.iter().map(Device::describe).collect::<Vec<_>>());
         Ok(match early {
             true => STARTED_BYTES * self.beside.len() as u64,
@@ -103,11 +94,7 @@ impl ComputeTarget {
             Undecided::Auto => 0,
             Undecided::Gpu(ordinal) => ordinal,
         };
-        let gpus = self.gpus;
-        Some(cuda::start(move |count| {
-            let others = gpus.map_or_else(Vec::new, |gpus| gpus.others(count));
-            [vec![first], others].concat()
-        }))
+        Some(self.gpus.map_or_else(|| cuda::start(move |_| vec![first]), Gpus::start))
     }
 
     /// Whether the run computes on the CPU where that is done before a GPU has started.

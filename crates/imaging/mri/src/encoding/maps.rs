@@ -37,10 +37,10 @@ impl SharedMaps {
         whole(self.maps.clone())
     }
 
-    /// The maps on a device, to which they move from another GPU. Its copy stays where other devices may
-    /// want it.
+    /// The maps on a device, to which they move from another one. A copy on the host stays beside those of a
+    /// GPU.
     pub(crate) fn on(&mut self, device: &Device) -> Result<CoilMaps<f32>> {
-        if self.maps.device().kind() == BackendKind::Cuda && !self.maps.device().same_as(device) {
+        if !self.maps.device().same_as(device) {
             let host = match self.host.take() {
                 Some(host) => host,
                 None => Arc::new(self.maps.to_host()?),

@@ -30,6 +30,23 @@ use crate::scan::Frame;
 /// A device and its coils.
 type Share = (Device, Range<usize>);
 
+/// The maps of all coils.
+enum Whole<'a> {
+    /// Those that were estimated, or a copy of them on the host.
+    Array(Arc<Array<C32>>),
+    /// Those that were given, on the grid.
+    Given(CowArray<'a, C32, IxDyn>),
+}
+
+impl Whole<'_> {
+    fn shape(&self) -> &[usize] {
+        match self {
+            Self::Array(maps) => maps.shape(),
+            Self::Given(maps) => maps.shape(),
+        }
+    }
+}
+
 /// What the coils of a device, or of all, leave for the method.
 struct Part {
     rhs: Array<C32>,
@@ -136,8 +153,8 @@ impl Reconstructor {
         let solver = Context { spread: true, ..context };
         let spec = self.options.encoding(&self.device, &inputs, solver)?;
         let maps = match (estimated, &self.options.maps) {
-            (Some(maps), _) => maps,
-            (None, Some(given)) => Arc::new(on_host(&self.device, spec.on_grid(given.view())?.into_owned())?),
+            (Some(maps), _) => Whole::Array(maps),
+            (None, Some(given)) => Whole::Given(spec.on_grid(given.view())?),
             (None, None) => return Err(Error::value("sensitivity maps", "some", "none")),
         };
         let of_coils = [&[spec.coils()], spec.domain()].concat();
@@ -152,7 +169,11 @@ impl Reconstructor {
             mixing: mixing.as_deref(),
             sets: spec.sets(),
         };
-        let kept = self.keeps_maps().then(|| maps.clone());
+        let kept = match &maps {
+            _ if !self.keeps_maps() => None,
+            Whole::Array(maps) => Some(maps.clone()),
+            Whole::Given(maps) => Some(Arc::new(on_host(&self.device, maps.to_owned())?)),
+        };
         let parts = spread.parts(shares, maps, monitor)?;
         monitor.check()?;
         let Part { rhs, normal, made: of_parts } = joined(shares, parts)?;
@@ -200,21 +221,26 @@ impl Reconstructor {
 
 impl Spread<'_> {
     /// All parts, each made by a thread of its own. The first one with coils tells the stages.
-    fn parts(
-        &self,
-        shares: &[Share],
-        maps: Arc<Array<C32>>,
-        monitor: &Monitor<'_>,
-    ) -> Result<Vec<Option<Part>>> {
+    fn parts(&self, shares: &[Share], maps: Whole<'_>, monitor: &Monitor<'_>) -> Result<Vec<Option<Part>>> {
         let tells = shares.iter().position(|(_, range)| !range.is_empty());
         let devices: Vec<Device> = shares.iter().map(|(device, _)| device.clone()).collect();
         let batch = self.options.run.batch_sizes.maps.filter(|_| self.sets == 1);
         let cut = batch.is_some_and(|batch| shares.iter().any(|(_, range)| batch < range.len()));
-        let (own, whole) = match cut {
-            // A GPU that holds some of its maps at a time takes them from the host.
-            true => (Vec::new(), Some(maps)),
-            // No more of the whole is needed, and its memory is free again.
-            false => (split(maps, shares, self.sets)?, None),
+        // Once they are split, no more of the whole is needed, and its memory is free again. From the host,
+        // and where a GPU holds some of its maps at a time, each part copies its own.
+        let (own, whole) = match maps {
+            Whole::Array(maps) if !cut => (split(maps, shares, self.sets)?, None),
+            maps => (Vec::new(), Some(maps)),
+        };
+        let read;
+        let host = match &whole {
+            None => None,
+            Some(Whole::Given(maps)) => Some(maps.view()),
+            Some(Whole::Array(maps)) => {
+                read = maps.read()?;
+                let view = ArrayViewD::from_shape(maps.shape(), &read);
+                Some(view.map_err(|_| Error::value("sensitivity maps", "their shape", "another"))?)
+            }
         };
         let mut own = own.into_iter();
         let work: Vec<_> = shares.iter().map(|share| (share, own.next())).collect();
@@ -227,15 +253,11 @@ impl Spread<'_> {
             let mut inputs = inputs_of_part(self.frame, self.of_frames, self.mixing.is_some(), range);
             let samples = inputs.take_samples()?;
             let spec = spec_of_part(device, &inputs, self.options, range, (self.sets, self.context))?;
-            let maps = match (own, &whole) {
+            let maps = match (own, &host) {
                 (Some(own), _) => own.into(),
-                (None, Some(whole)) => {
-                    let values = whole.read()?;
-                    let view = ArrayViewD::from_shape(whole.shape(), &values);
-                    let mut view =
-                        view.map_err(|_| Error::value("sensitivity maps", "their shape", "another"))?;
-                    view.slice_axis_inplace(Axis(0), range.clone().into());
-                    spec.maps_from_host(view)?
+                (None, Some(host)) => {
+                    let axis = Axis(usize::from(self.sets > 1));
+                    spec.maps_from_host(host.slice_axis(axis, range.clone().into()))?
                 }
                 (None, None) => return Err(Error::value("sensitivity maps", "some", "none")),
             };

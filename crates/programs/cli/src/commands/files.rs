@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
+use rayspin::device::Device;
 use rayspin::io::atomic::{self, staged};
 use rayspin::io::{self, Format, png::PngOptions};
 use rayspin::job::ComputeTarget;
@@ -284,19 +285,24 @@ pub(crate) fn dicom_template(path: Option<&Path>) -> Result<Option<Arc<io::Dicom
     Ok(path.map(io::DicomTemplate::read).transpose()?.map(Arc::new))
 }
 
-/// A recorder for this process on this device.
+/// A recorder for this process on its device.
 pub(crate) fn recorder(context: &Context) -> RunRecorder {
+    recorder_on(context, &context.device)
+}
+
+/// A recorder for this process on a device.
+pub(crate) fn recorder_on(context: &Context, device: &Device) -> RunRecorder {
     let (threads, line) = (context.threads(), context.given.line().iter().cloned());
     let mut recorder =
-        RunRecorder::start("rayspin", env!("CARGO_PKG_VERSION"), line, context.device.describe(), threads);
+        RunRecorder::start("rayspin", env!("CARGO_PKG_VERSION"), line, device.describe(), threads);
     recorder.version("rayspin", env!("CARGO_PKG_VERSION"));
     recorder.version("target", format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS));
     recorder
 }
 
-/// Where a run computes, and what it may take.
-pub(crate) fn compute_target(context: &Context) -> ComputeTarget {
-    let mut target = ComputeTarget::of(context.device.clone());
+/// Where a run on a device computes, and what it may take.
+pub(crate) fn compute_target(context: &Context, device: &Device) -> ComputeTarget {
+    let mut target = ComputeTarget::of(device.clone());
     target.undecided = context.undecided;
     target.gpus = context.gpus;
     target.finish_on_cpu = context.finish_on_cpu;

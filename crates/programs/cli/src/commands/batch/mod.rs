@@ -1,17 +1,20 @@
 //! `rayspin batch`: many scans with one start of the processor.
 
+mod lanes;
 mod list;
 mod summary;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Result;
 use clap::FromArgMatches as _;
+use rayspin::device::Device;
 use rayspin::io::atomic::Claim;
 use rayspin::io::{Projections, holds_scan};
 use rayspin::report::RunRecord;
@@ -19,6 +22,7 @@ use rayspin::report::record::FileEntry;
 use rayspin_shell::effect::Given;
 use rayspin_shell::{BadInput, Console, Context, interrupt, line_of, say};
 
+use self::lanes::Lanes;
 use self::summary::{Became, List, Row, Summary, Whole};
 use super::files::{self, RunFiles};
 use super::recon::{Made, Ready};
@@ -59,12 +63,17 @@ impl Reconstruction {
         }
     }
 
-    /// Whether one scan is processed at a time: a limit of the memory counts one.
-    fn is_alone(&self) -> bool {
+    /// Whether the memory has a limit, which counts one scan.
+    fn limits_memory(&self) -> bool {
         match self {
             Self::Mri(args) => args.options.has("memory"),
-            Self::Ct(_) => true,
+            Self::Ct(args) => args.options.has("memory"),
         }
+    }
+
+    /// Whether a processor does one step at a time.
+    fn is_alone(&self) -> bool {
+        self.limits_memory() || matches!(self, Self::Ct(_))
     }
 }
 
@@ -126,6 +135,13 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
         );
         return Err(BadInput::new(message).hint("`rayspin recon` takes a template for each scan").into());
     }
+    if !context.beside.is_empty() && items.iter().any(|item| item.command.limits_memory()) {
+        let found = 1 + context.beside.len();
+        let message =
+            format!("--memory: expected one GPU, as it limits the memory of one scan, found {found}");
+        let hint = "a process for each GPU has a limit of its own: --shard 1/2 --device cuda:0 and --shard 2/2 --device cuda:1";
+        return Err(BadInput::new(message).hint(hint).into());
+    }
     let mut batch_files = RunFiles::default();
     for item in &items {
         batch_files.inputs.extend(item.files.inputs.iter().cloned());
@@ -143,10 +159,8 @@ pub(crate) fn run(context: &Context, args: &Batch) -> Result<()> {
         quiet: context.quiet,
         is_uncertain: AtomicBool::new(false),
     };
-    // Where threads cannot start, nothing has begun.
-    if items.iter().any(|item| item.command.is_alone()) || overlapped(&items, &outcomes).is_err() {
-        one_after_another(&items, &outcomes);
-    }
+    let devices = std::iter::once(&context.device).chain(&context.beside);
+    Lanes::new(devices, &items, &outcomes).run();
     let results = outcomes.results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let rows = items.iter().enumerate().map(|(index, item)| item.row(results.get(&index))).collect();
     finish(context, args, &Summary::new(whole, args.shard, start.elapsed().as_secs_f64(), rows))
@@ -207,6 +221,7 @@ fn item(
         finish_on_cpu: context.finish_on_cpu,
         undecided: None,
         gpus: None,
+        beside: Vec::new(),
         both: false,
         gpu_memory: context.gpu_memory,
         console: Console::new(true),
@@ -245,15 +260,15 @@ impl Item {
         Ok(Claim::on(&self.files.outputs)?)
     }
 
-    /// Does all steps.
-    fn make(&self) -> Result<()> {
+    /// Does all steps on a device.
+    fn make(&self, device: &Device) -> Result<()> {
         match &self.command {
             Reconstruction::Mri(args) => {
-                let made = Ready::read(&self.context, args, self.files.clone())?.reconstruct()?;
+                let made = Ready::read(&self.context, device, args, self.files.clone())?.reconstruct()?;
                 made.map_or(Ok(()), Made::write)
             }
             Reconstruction::Ct(args) => {
-                files::together(|| super::ct::recon::run(&self.context, args, self.files.clone()))
+                files::together(|| super::ct::recon::run(&self.context, device, args, self.files.clone()))
             }
         }
     }
@@ -365,63 +380,6 @@ struct Begun {
 
 fn stopped() -> bool {
     interrupt::STOP.load(Ordering::Relaxed)
-}
-
-fn one_after_another(items: &[Item], outcomes: &Outcomes<'_>) {
-    for (number, item) in items.iter().enumerate() {
-        if stopped() {
-            return;
-        }
-        if let Some(begun) = outcomes.begin(number) {
-            outcomes.ended(number, begun.start, item.make());
-        }
-    }
-}
-
-/// The next scan is read while one is computed and the last is written.
-///
-/// Errors: a thread cannot start; no scan has been read then.
-fn overlapped(items: &[Item], outcomes: &Outcomes<'_>) -> std::io::Result<()> {
-    // Without room in between: a scan that was read waits for the one that is computed.
-    let (read, to_compute) = sync_channel::<(Begun, Ready<'_>)>(0);
-    let (computed, to_write) = sync_channel::<(Begun, Made<'_>)>(0);
-    std::thread::scope(|scope| {
-        std::thread::Builder::new().spawn_scoped(scope, move || {
-            for (begun, made) in to_write {
-                outcomes.ended(begun.number, begun.start, made.write());
-            }
-        })?;
-        std::thread::Builder::new().spawn_scoped(scope, move || {
-            for (number, item) in items.iter().enumerate() {
-                if stopped() {
-                    return;
-                }
-                let Reconstruction::Mri(args) = &item.command else { continue };
-                let Some(begun) = outcomes.begin(number) else { continue };
-                match Ready::read(&item.context, args, item.files.clone()) {
-                    Ok(ready) => {
-                        if read.send((begun, ready)).is_err() {
-                            return;
-                        }
-                    }
-                    Err(error) => outcomes.ended(number, begun.start, Err(error)),
-                }
-            }
-        })?;
-        for (begun, ready) in to_compute {
-            match ready.reconstruct() {
-                Ok(Some(made)) => {
-                    if computed.send((begun, made)).is_err() {
-                        break;
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => outcomes.ended(begun.number, begun.start, Err(error)),
-            }
-        }
-        drop(computed);
-        Ok(())
-    })
 }
 
 /// Shows the table, writes the page and the summary, and fails where a scan did.

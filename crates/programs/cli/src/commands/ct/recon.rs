@@ -3,6 +3,7 @@
 use anyhow::Result;
 use rayspin::core::{Image, Monitor};
 use rayspin::ct::corrections::ActsOn;
+use rayspin::device::Device;
 use rayspin::io::png::PngOptions;
 use rayspin::io::{self, Format, Modality, Origin, SeriesShape, SeriesWriter, Values, WriteOptions};
 use rayspin::job::ct::{Finished, Input, Request};
@@ -14,8 +15,8 @@ use crate::commands::files::{self, RunFiles};
 use crate::commands::metrics::Comparison;
 use crate::commands::{certify, plan};
 
-/// Reconstructs a scan, writes the volume and the run record.
-pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<()> {
+/// Reconstructs a scan on a device, writes the volume and the run record.
+pub(crate) fn run(context: &Context, device: &Device, args: &ReconCt, files: RunFiles) -> Result<()> {
     args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
     let preview = args.options.file("preview");
     preview.map_or(Ok(()), |preview| files::check_output(preview, Format::is_picture))?;
@@ -23,9 +24,9 @@ pub(crate) fn run(context: &Context, args: &ReconCt, files: RunFiles) -> Result<
     let origin = Origin { template, ..Origin::measured(Modality::Ct) };
     let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
     let begun = request(args, &context.given)?.begin(
-        files::compute_target(context),
+        files::compute_target(context, device),
         monitor,
-        files::recorder(context),
+        files::recorder_on(context, device),
     )?;
     let hashing = if args.run.dry_run { None } else { files.hashing() };
     let planned = begun.read()?.choose()?.plan()?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use rayspin::core::{Image, Monitor, Progress as _};
+use rayspin::device::Device;
 use rayspin::io::{self, DicomTemplate, Format, ImageFile, Modality, Origin};
 use rayspin::job::mri::{Finished, Input, Request, Understood};
 use rayspin::mri::scan::Label;
@@ -19,7 +20,7 @@ use crate::args::mri::ReconMri;
 
 /// Reconstructs a scan, writes the images and the run record.
 pub(crate) fn run(context: &Context, args: &ReconMri, files: RunFiles) -> Result<()> {
-    Ready::read(context, args, files)?.reconstruct()?.map_or(Ok(()), Made::write)
+    Ready::read(context, &context.device, args, files)?.reconstruct()?.map_or(Ok(()), Made::write)
 }
 
 /// A scan that was read.
@@ -61,8 +62,13 @@ fn request(args: &ReconMri, given: &Given) -> Result<Request> {
 }
 
 impl<'a> Ready<'a> {
-    /// Reads the scan.
-    pub(crate) fn read(context: &'a Context, args: &'a ReconMri, files: RunFiles) -> Result<Self> {
+    /// Reads the scan, for a run on a device.
+    pub(crate) fn read(
+        context: &'a Context,
+        device: &Device,
+        args: &'a ReconMri,
+        files: RunFiles,
+    ) -> Result<Self> {
         args.outputs.iter().try_for_each(|output| files::check_output(output, Format::writes_images))?;
         if args.bids {
             // Names are known in full once the volumes are.
@@ -72,9 +78,9 @@ impl<'a> Ready<'a> {
         let template = files::dicom_template(args.dicom_template.as_deref())?;
         let monitor = Monitor::new(&context.console, Some(&interrupt::STOP));
         let begun = request(args, &context.given)?.begin(
-            files::compute_target(context),
+            files::compute_target(context, device),
             monitor,
-            files::recorder(context),
+            files::recorder_on(context, device),
         )?;
         let hashing = if args.run.dry_run { None } else { files.hashing() };
         let understood = begun.read()?;

@@ -133,7 +133,7 @@ pub(crate) fn run(context: &Context, args: &Render) -> Result<()> {
     }
     if !others.is_empty() {
         let transfer = args.transfer.as_deref().map(look::read_transfer).transpose()?;
-        let target = files::compute_target(context);
+        let target = files::compute_target(context, &context.device);
         let Drawn { pixels: drawn, pitch_mm } = pictures(args, volume, transfer, &target, &monitor)?;
         for path in others {
             let notes = monitor.stage("write", 0, || match output::is_picture(path) {
