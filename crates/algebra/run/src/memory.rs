@@ -274,6 +274,17 @@ impl Ledger {
         self.held = self.held + bytes;
     }
 
+    /// Adds memory that is held for a moment after the last stage, beside what is held then. It counts for
+    /// that stage.
+    pub fn hold_briefly(&mut self, bytes: Bytes) {
+        let taken = self.held + bytes;
+        self.peak = self.peak.max(taken.gpu);
+        if let Some(stage) = self.stages.last_mut() {
+            stage.bytes = stage.bytes.max(taken.host);
+            stage.gpu_bytes = stage.gpu_bytes.max(taken.gpu);
+        }
+    }
+
     /// Sets the size of the run's result in bytes.
     pub fn result(&mut self, bytes: u64) {
         self.result = bytes;

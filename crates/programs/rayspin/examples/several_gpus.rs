@@ -5,10 +5,15 @@
 //! cargo run --release -p rayspin --example several_gpus -- cuda:0 cuda:0,1
 //! ```
 //!
-//! Each argument is a list of GPUs, of which one may be there twice. `SIZE=256`, `COILS=32`, `SPOKES=20000`
-//! and `ITERATIONS=20` are the defaults of the image, `FRAMES=32` of the series, whose frames have half the
-//! size and a quarter of the coils, and `CT=1024` (a cone beam of that many detector rows and columns, and
-//! 720 views of it at 1024) of FDK. 0 leaves a part out.
+//! Each argument is a list of GPUs, which may name a GPU twice. These variables set sizes; `SIZE=0`, `FRAMES=0`
+//! and `CT=0` leave a part out:
+//!
+//! | variable | default | sets |
+//! |---|---|---|
+//! | `SIZE`, `COILS`, `SPOKES` | 256, 32, 20000 | the image: voxels along an axis, coils, spokes |
+//! | `ITERATIONS` | 20 | iterations of CG-SENSE, of the image and of each frame |
+//! | `FRAMES` | 32 | frames of the series, with half the size, a quarter of the coils and an eighth of the spokes |
+//! | `CT` | 1024 | rows and columns of the detector, and voxels along an axis; 720 views at 1024 |
 
 use std::error::Error as AnyError;
 use std::sync::Arc;

@@ -52,6 +52,11 @@ fn code(error: &anyhow::Error) -> u8 {
     1
 }
 
+/// Whether a run ended because it was asked to.
+pub fn is_interruption(error: &anyhow::Error) -> bool {
+    error.chain().any(interrupted)
+}
+
 fn interrupted(cause: &(dyn std::error::Error + 'static)) -> bool {
     use rayspin_core::Error::Interrupted;
     matches!(cause.downcast_ref(), Some(Interrupted))

@@ -28,7 +28,7 @@ pub mod stdin;
 pub mod stdout;
 
 pub use context::{Context, Gpu};
-pub use failure::line_of;
+pub use failure::{is_interruption, line_of};
 pub use progress::Console;
 pub use rayspin_run::{BadInput, Undecided};
 

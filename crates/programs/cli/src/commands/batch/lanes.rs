@@ -1,10 +1,11 @@
 //! The scans of a batch go to its processors: each takes the next scan when it is free.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rayspin::core::Error;
 use rayspin::device::{BackendKind, Device};
 use rayspin_shell::{line_of, say};
 
@@ -18,18 +19,49 @@ pub(super) struct Lanes<'a> {
     outcomes: &'a Outcomes<'a>,
     /// Numbers of scans.
     waiting: Mutex<VecDeque<usize>>,
+    /// The scans that GPUs gave back.
+    given_back: Mutex<BTreeMap<usize, GivenBack>>,
 }
 
 struct Lane {
+    number: usize,
     device: Device,
     /// Whether this GPU has failed while there were others.
     lost: AtomicBool,
 }
 
+/// A scan that some GPUs could not make.
+#[derive(Default)]
+struct GivenBack {
+    /// By the numbers of their lanes.
+    by: Vec<usize>,
+    /// Those that failed.
+    lost: usize,
+    /// What the last one said.
+    why: String,
+}
+
+/// GPUs that a scan may take down: then the scan is taken to be the cause.
+const MOST_LOST: usize = 2;
+
 impl Lane {
     fn works(&self) -> bool {
         !self.lost.load(Ordering::Relaxed)
     }
+}
+
+/// Whether a GPU has too little memory, or fails.
+fn is_of_gpu(error: &anyhow::Error) -> bool {
+    let of_device = |error: &Error| matches!(error, Error::Memory { .. } | Error::Device { .. });
+    error.chain().any(|cause| {
+        cause.downcast_ref().is_some_and(of_device)
+            || matches!(cause.downcast_ref(), Some(rayspin::job::Error::Gpu(_)))
+            || matches!(cause.downcast_ref(), Some(rayspin::io::Error::Core { source, .. }) if of_device(source))
+    })
+}
+
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> Lanes<'a> {
@@ -38,16 +70,29 @@ impl<'a> Lanes<'a> {
         items: &'a [Item],
         outcomes: &'a Outcomes<'a>,
     ) -> Self {
-        let lane = |device: &Device| Lane { device: device.clone(), lost: AtomicBool::new(false) };
+        let lane = |(number, device): (usize, &Device)| Lane {
+            number,
+            device: device.clone(),
+            lost: AtomicBool::new(false),
+        };
         let waiting = Mutex::new((0..items.len()).collect());
-        Self { lanes: devices.map(lane).collect(), items, outcomes, waiting }
+        Self {
+            lanes: devices.enumerate().map(lane).collect(),
+            items,
+            outcomes,
+            waiting,
+            given_back: Mutex::default(),
+        }
     }
 
-    /// Reconstructs all scans. A GPU that fails gets no more, and its scan goes to another one.
+    /// Reconstructs all scans. A GPU that fails gets no more of them. A scan that a GPU could not make goes to
+    /// another one.
     pub(super) fn run(&self) {
-        while !stopped() && !self.waiting().is_empty() {
+        while !stopped() {
+            self.refuse_hopeless();
             let mut working = self.lanes.iter().filter(|lane| lane.works());
-            let Some(first) = working.next() else { break };
+            let first = working.next().filter(|_| !held(&self.waiting).is_empty());
+            let Some(first) = first else { return };
             std::thread::scope(|scope| {
                 for lane in working {
                     // Without a thread the others do its work.
@@ -56,21 +101,34 @@ impl<'a> Lanes<'a> {
                 self.work(first);
             });
         }
-        if !stopped() {
-            for number in std::mem::take(&mut *self.waiting()) {
-                self.outcomes.add(number, Outcome::Failed("no GPU is left that works".to_owned()));
-            }
+    }
+
+    /// Tells of the scans that no GPU is left for.
+    fn refuse_hopeless(&self) {
+        let (hopeless, left) = std::mem::take(&mut *held(&self.waiting)).into_iter().partition(|&number| {
+            !self.lanes.iter().any(|lane| lane.works() && !self.gave_back(lane, number))
+        });
+        *held(&self.waiting) = left;
+        let hopeless: VecDeque<usize> = hopeless;
+        for number in hopeless {
+            let why = held(&self.given_back).remove(&number).map(|given| given.why);
+            let why = why.unwrap_or_else(|| "no GPU is left that works".to_owned());
+            self.outcomes.add(number, Outcome::Failed(why));
         }
     }
 
-    fn waiting(&self) -> std::sync::MutexGuard<'_, VecDeque<usize>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn gave_back(&self, lane: &Lane, number: usize) -> bool {
+        held(&self.given_back).get(&number).is_some_and(|given| given.by.contains(&lane.number))
     }
 
     /// The next scan of a processor that works, with its outputs claimed.
     fn next(&self, lane: &Lane) -> Option<Begun> {
         while !stopped() && lane.works() {
-            let number = self.waiting().pop_front()?;
+            let number = {
+                let mut waiting = held(&self.waiting);
+                let place = waiting.iter().position(|&number| !self.gave_back(lane, number))?;
+                waiting.remove(place)?
+            };
             if let Some(begun) = self.outcomes.begin(number) {
                 return Some(begun);
             }
@@ -78,28 +136,39 @@ impl<'a> Lanes<'a> {
         None
     }
 
-    /// What became of a scan. Where a GPU of several has failed, the scan waits for another one.
+    /// What became of a scan. One that a GPU of several could not make waits for another one, if there is one
+    /// that has not tried it.
     fn ended(&self, lane: &Lane, begun: Begun, result: anyhow::Result<()>) {
-        if let Err(error) = &result
-            && self.lanes.len() > 1
-            && lane.device.kind() == BackendKind::Cuda
-            && lane.device.synchronize().is_err()
-        {
-            if !lane.lost.swap(true, Ordering::Relaxed) {
-                say!(
-                    "note: {} has failed and gets no more scans: {}",
-                    lane.device.describe(),
-                    line_of(error)
-                );
+        match result {
+            Err(error) if self.lanes.len() > 1 && lane.device.kind() == BackendKind::Cuda => {
+                self.failed(lane, begun, error);
             }
-            let number = begun.number;
-            // The claim on its outputs ends before another processor can take it.
-            drop(begun);
-            self.items[number].files.remove_outdated_record();
-            self.waiting().push_front(number);
-            return;
+            result => self.outcomes.ended(begun.number, begun.start, result),
         }
-        self.outcomes.ended(begun.number, begun.start, result);
+    }
+
+    fn failed(&self, lane: &Lane, begun: Begun, error: anyhow::Error) {
+        let is_lost = lane.device.synchronize().is_err();
+        if is_lost && !lane.lost.swap(true, Ordering::Relaxed) {
+            say!("note: {} has failed and gets no more scans: {}", lane.device.name(), line_of(&error));
+        }
+        let number = begun.number;
+        let again = (is_lost || is_of_gpu(&error)) && {
+            let mut given_back = held(&self.given_back);
+            let given = given_back.entry(number).or_default();
+            given.by.push(lane.number);
+            given.lost += usize::from(is_lost);
+            given.why = line_of(&error);
+            let other = self.lanes.iter().any(|lane| lane.works() && !given.by.contains(&lane.number));
+            other && given.lost < MOST_LOST
+        };
+        if !again {
+            return self.outcomes.ended(number, begun.start, Err(error));
+        }
+        self.items[number].files.remove_outdated_record();
+        // The claim on its outputs ends before another processor can take it.
+        drop(begun);
+        held(&self.waiting).push_back(number);
     }
 
     fn work(&self, lane: &Lane) {

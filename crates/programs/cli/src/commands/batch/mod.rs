@@ -20,7 +20,7 @@ use rayspin::io::{Projections, holds_scan};
 use rayspin::report::RunRecord;
 use rayspin::report::record::FileEntry;
 use rayspin_shell::effect::Given;
-use rayspin_shell::{BadInput, Console, Context, interrupt, line_of, say};
+use rayspin_shell::{BadInput, Console, Context, interrupt, is_interruption, line_of, say};
 
 use self::lanes::Lanes;
 use self::summary::{Became, List, Row, Summary, Whole};
@@ -358,6 +358,11 @@ impl Outcomes<'_> {
     }
 
     fn ended(&self, number: usize, start: Instant, result: Result<()>) {
+        // It is left for the next run.
+        if stopped() && result.as_ref().is_err_and(is_interruption) {
+            self.items[number].files.remove_outdated_record();
+            return;
+        }
         if result.is_err() {
             self.items[number].files.remove_outdated_record();
         }
