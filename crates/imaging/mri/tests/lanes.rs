@@ -222,4 +222,5 @@ fn processors_share_frames_as_gpus_do() {
     shared.run.beside = (0..2).map(|_| Device::cpu_with_threads(1).unwrap()).collect();
     let several = images(&shared);
     assert!(several.image.data() == one.image.data() && several.maps == one.maps);
+    assert!(several.notes == one.notes, "none of them failed: {:?}", several.notes);
 }

@@ -107,6 +107,10 @@ fn check(what: &str, frame: &Frame, options: &ReconOptions, lists: &[Vec<Device>
         }
         let again = image(devices, frame, options).unwrap();
         assert!(again.image.data() == several.image.data(), "{what}");
+        // Maps that nobody asks for take another way to the devices.
+        let unkept = ReconOptions { keep_maps: false, ..options.clone() };
+        let unkept = image(devices, frame, &unkept).unwrap();
+        assert!(unkept.maps.is_none() && unkept.image.data() == several.image.data(), "{what}");
     }
 }
 
@@ -176,6 +180,10 @@ fn emulated_gpus_share_coils_in_the_memory_that_was_stated() {
     let soft = ReconOptions { sensitivities: espirit(2), ..iterations(alike("cg-sense"), 2) };
     let mut by_coil = iterations(alike("cg-sense"), 2);
     by_coil.run.batch_sizes.coils = Some(1);
+    // The maps of all coils are more than what their estimate takes.
+    let wide = frame(&simulated(FULL, [96, 96, 1], 12, 1));
+    let mut of_grid = ReconOptions { sensitivities: espirit(1), ..iterations(alike("cg-sense"), 2) };
+    of_grid.run.batch_sizes.coils = Some(1);
     let mut alone = iterations(alike("tv"), 2);
     alone.run.batch_sizes.first = Some(0);
     let mut held = iterations(alike("cg-sense"), 2);
@@ -190,32 +198,40 @@ fn emulated_gpus_share_coils_in_the_memory_that_was_stated() {
         ("the first solves alone", &grid, alone, 3),
         ("maps of three coils at a time", &grid, held.clone(), 2),
         ("maps of three coils at a time", &radial, held, 2),
+        ("maps of a grid, coil by coil", &wide, of_grid, 2),
         ("sets", &grid, soft.clone(), 2),
         ("sets", &radial, soft, 2),
     ] {
-        let options = ReconOptions { density_iterations: 1, ..options };
-        let (_, devices) = cards(count);
-        let spread = over(&devices, &options);
-        let planned = Planned { count: 1, held: 0, assembled: false, coils: frame.coils() };
-        let known = plan::Known::default();
-        let budget = plan::of_frames(frame, &planned, &spread, &devices[0], &known).unwrap();
-        let several = image(&devices, frame, &options).unwrap();
-        assert_eq!(budget.cards.len(), count);
-        assert_eq!(Some(budget.gpu_peak()), budget.cards.iter().copied().max());
-        for (index, (device, stated)) in devices.iter().zip(&budget.cards).enumerate() {
-            let Backend::Cuda(cuda) = device.backend() else { unreachable!("the emulator is a CUDA device") };
-            let (left, measured) = cuda.memory_used();
-            assert_eq!(left, 0);
-            let ratio = *stated as f64 / measured as f64;
-            // The first one's peak may be its estimate of maps, which is stated with a margin. Several sets
-            // of maps count twice: as they are, and by set.
-            let most = if index == 0 || what == "sets" { 1.25 } else { 1.06 };
-            assert!((0.97..most).contains(&ratio), "{what}, {index} of {count}: {stated} of {measured}");
+        for keep_maps in [true, false] {
+            let options = ReconOptions { density_iterations: 1, keep_maps, ..options.clone() };
+            takes_what_is_stated(&format!("{what}, maps kept: {keep_maps}"), frame, &options, count);
         }
-        let one = image(&cards(1).1, frame, &options).unwrap();
-        let error = apart(several.image.data(), one.image.data());
-        assert!(error < 1e-5, "{what}: {error:e}");
     }
+}
+
+/// A run on emulated GPUs takes what its plan states, and makes the image of one.
+fn takes_what_is_stated(what: &str, frame: &Frame, options: &ReconOptions, count: usize) {
+    let (_, devices) = cards(count);
+    let spread = over(&devices, options);
+    let planned = Planned { count: 1, held: 0, assembled: false, coils: frame.coils() };
+    let known = plan::Known::default();
+    let budget = plan::of_frames(frame, &planned, &spread, &devices[0], &known).unwrap();
+    let several = image(&devices, frame, options).unwrap();
+    assert_eq!(budget.cards.len(), count);
+    assert_eq!(Some(budget.gpu_peak()), budget.cards.iter().copied().max());
+    for (index, (device, stated)) in devices.iter().zip(&budget.cards).enumerate() {
+        let Backend::Cuda(cuda) = device.backend() else { unreachable!("the emulator is a CUDA device") };
+        let (left, measured) = cuda.memory_used();
+        assert_eq!(left, 0);
+        let ratio = *stated as f64 / measured as f64;
+        // The first one's peak may be its estimate of maps, which is stated with a margin. Several sets
+        // of maps count twice: as they are, and by set.
+        let most = if index == 0 || what.starts_with("sets") { 1.25 } else { 1.06 };
+        assert!((0.97..most).contains(&ratio), "{what}, {index} of {count}: {stated} of {measured}");
+    }
+    let one = image(&cards(1).1, frame, options).unwrap();
+    let error = apart(several.image.data(), one.image.data());
+    assert!(error < 1e-5, "{what}: {error:e}");
 }
 
 #[test]
@@ -240,9 +256,11 @@ fn a_device_that_fails_in_an_iteration_is_named_and_leaves_no_image() {
     let calls: Vec<u64> = drivers.iter().map(|driver| driver.calls()).collect();
     assert!(calls.iter().all(|calls| *calls > 50), "{calls:?}");
     for (broken, calls) in calls.into_iter().enumerate() {
-        for number in [0, calls / 4, calls / 2, calls - calls / 8, calls - 1] {
+        for (case, number) in [0, calls / 4, calls / 2, calls - calls / 8, calls - 1].into_iter().enumerate()
+        {
             let (drivers, devices) = cards(3);
             drivers[broken].set(Fault::Call { number, sticky: true });
+            let options = ReconOptions { keep_maps: case % 2 == 0, ..options.clone() };
             let error = image(&devices, &frame, &options).unwrap_err();
             assert!(matches!(error, Error::Device { .. }), "{error}");
             let text = error.to_string();
@@ -265,7 +283,7 @@ fn a_device_that_fails_in_an_iteration_is_named_and_leaves_no_image() {
 #[test]
 fn memory_that_runs_out_on_any_device_makes_batches_smaller_or_is_named() {
     let frame = frame(&simulated(GOLDEN, [32, 28, 1], 6, 1));
-    let options = iterations(alike("cg-sense"), 2);
+    let options = ReconOptions { keep_maps: false, ..iterations(alike("cg-sense"), 2) };
     let (drivers, devices) = cards(2);
     let whole = image(&devices, &frame, &options).unwrap();
     let peak = |device: &Device| match device.backend() {

@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use ndarray::{ArrayViewD, Axis, CowArray, IxDyn};
 use rayspin_core::{C32, Error, Monitor, Result, expect_shape, voxels};
-use rayspin_device::{Array, Device, Move, Side, at_once, exchange};
+use rayspin_device::{Array, BackendKind, Device, Move, Side, at_once, exchange};
 use rayspin_kernels::vector::SumAcross;
 use rayspin_linop::{AcrossDevices, CoilMaps, LinearOp};
-use rayspin_run::{Bytes, Cost, Ledger, Memory, Step};
+use rayspin_run::{Bytes, Ledger};
 
 use super::{FrameImage, ReconOptions, Reconstructor};
 use crate::encoding::{
@@ -169,10 +169,13 @@ impl Reconstructor {
             mixing: mixing.as_deref(),
             sets: spec.sets(),
         };
-        let kept = match &maps {
-            _ if !self.keeps_maps() => None,
-            Whole::Array(maps) => Some(maps.clone()),
-            Whole::Given(maps) => Some(Arc::new(on_host(&self.device, maps.to_owned())?)),
+        let (maps, kept) = match maps {
+            maps if !self.keeps_maps() => (maps, None),
+            Whole::Array(maps) => (Whole::Array(maps.clone()), Some(maps)),
+            Whole::Given(maps) => {
+                let maps = Arc::new(on_host(&self.device, maps.into_owned())?);
+                (Whole::Array(maps.clone()), Some(maps))
+            }
         };
         let parts = spread.parts(shares, maps, monitor)?;
         monitor.check()?;
@@ -226,10 +229,12 @@ impl Spread<'_> {
         let devices: Vec<Device> = shares.iter().map(|(device, _)| device.clone()).collect();
         let batch = self.options.run.batch_sizes.maps.filter(|_| self.sets == 1);
         let cut = batch.is_some_and(|batch| shares.iter().any(|(_, range)| batch < range.len()));
-        // Once they are split, no more of the whole is needed, and its memory is free again. From the host,
-        // and where a GPU holds some of its maps at a time, each part copies its own.
+        // From GPU to GPU: no more of the whole is needed then, and its memory is free again. From the host
+        // each part copies its own, as it does where a GPU holds some of its maps at a time.
         let (own, whole) = match maps {
-            Whole::Array(maps) if !cut => (split(maps, shares, self.sets)?, None),
+            Whole::Array(maps) if !cut && maps.device().kind() == BackendKind::Cuda => {
+                (split(maps, shares, self.sets)?, None)
+            }
             maps => (Vec::new(), Some(maps)),
         };
         let read;
@@ -343,10 +348,11 @@ pub(super) fn plan(
         let alone = Context { shared_maps: false, maps_alone: true, ..context };
         let alone = options.encoding(lead, &inputs, alone)?.knowing(known);
         alone.encoding_steps().into_iter().try_for_each(|step| ledger.add(step))?;
-        if alone.map_cut().is_none() {
-            // The maps of its own coils, while those of all are there.
-            let own = Bytes::on(lead, maps / context.coils as u64 * shares[0].1.len() as u64);
-            ledger.add(Step::<()>::silent(|_, _| Ok(())).needs(move || Ok(Cost::of(Memory::held(own)))))?;
+        if !options.keep_maps && alone.map_cut().is_none() {
+            // The plans are gone, and each GPU gets its part of the maps while those of all are there.
+            ledger.keep(before + alone.maps_held()?);
+            let own = maps / context.coils.max(1) as u64 * shares[0].1.len() as u64;
+            ledger.hold_briefly(Bytes::on(lead, own));
         }
         ledger.keep(before);
     }
