@@ -363,9 +363,10 @@ impl<T: Element> Array<T> {
     /// Copies pieces that lie apart on the host to the array, one behind the other. Errors: the pieces have
     /// together another number of values than the array.
     pub fn set_pieces(&mut self, pieces: &[&[T]]) -> Result<()> {
-        let len = pieces.iter().map(|values| values.len()).sum();
-        if len != self.len {
-            return Err(Error::shape("pieces of an array", &[self.len], &[len]));
+        // A piece may be there many times, so that their sum has no bound.
+        let len = pieces.iter().try_fold(0usize, |sum, values| sum.checked_add(values.len()));
+        if len != Some(self.len) {
+            return Err(Error::shape("pieces of an array", &[self.len], &[len.unwrap_or(usize::MAX)]));
         }
         match &mut self.storage {
             Storage::Host(own) => {

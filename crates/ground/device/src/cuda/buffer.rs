@@ -118,7 +118,7 @@ impl Buffer {
     /// Copies pieces to the first elements, one behind the other.
     pub(crate) fn upload_pieces<T: Element>(&mut self, pieces: &[&[T]]) -> Result<()> {
         let pieces: Vec<&[u8]> = pieces.iter().map(|values| bytemuck::cast_slice(values)).collect();
-        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let bytes = pieces.iter().fold(0u64, |sum, piece| sum.saturating_add(piece.len() as u64));
         self.expect_inside("upload", 0, bytes)?;
         if bytes == 0 {
             return Ok(());

@@ -391,9 +391,8 @@ impl FilteredBackprojection {
         views: usize,
         slices: &mut [f32],
     ) -> Result<()> {
-        let slab = self.slab(filtered, planes, views)?;
-        expect_len("slices", slab.shape(), slices.len())?;
-        slab.get(0, slices, HostCopy::Staged)?;
+        expect_len("slices", &self.grid.slab(planes.start, planes.len())?.shape_zyx(), slices.len())?;
+        self.slab(filtered, planes, views)?.get(0, slices, HostCopy::Staged)?;
         self.clear_unseen(slices);
         Ok(())
     }
@@ -470,11 +469,19 @@ impl FilteredBackprojection {
         let (grid, radius) = (&self.grid, self.seen_radius_mm());
         let ([nx, ny, _], first, spacing) = (grid.shape_xyz(), grid.first_mm(), grid.spacing_mm());
         let coordinate = |axis: usize, index: usize| first[axis] + index as f64 * spacing[axis];
+        // What is seen of a row is one piece, the same in all slices.
+        let seen = |row: usize| {
+            let y = coordinate(1, row);
+            let unseen = |column: &usize| coordinate(0, *column).hypot(y) > radius;
+            let first = (0..nx).find(|column| !unseen(column)).unwrap_or(nx);
+            first..(first..nx).rev().find(|column| !unseen(column)).map_or(first, |last| last + 1)
+        };
         self.device.cpu_side().run(|| {
+            let seen: Vec<Range<usize>> = (0..ny).into_par_iter().map(seen).collect();
             slices.par_chunks_mut(nx).enumerate().for_each(|(row, line)| {
-                let y = coordinate(1, row % ny);
-                let unseen = line.iter_mut().enumerate().filter(|(i, _)| coordinate(0, *i).hypot(y) > radius);
-                unseen.for_each(|(_, value)| *value = 0.0);
+                let Range { start, end } = seen[row % ny].clone();
+                line[..start].fill(0.0);
+                line[end..].fill(0.0);
             });
         });
     }

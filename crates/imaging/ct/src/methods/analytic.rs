@@ -304,7 +304,7 @@ impl Sizes {
         let slices = slabs.iter().map(|slab| slab.len()).max().unwrap_or(0) as u64;
         let slab = slice * slices;
         // On the CPU a slab beside the volume; on a GPU one of some views beside the sum of the others.
-        let beside = if slabs.len() > 1 { slab } else { 0 };
+        let beside = if slabs.len() > 1 || spec.is_shared() { slab } else { 0 };
         let sums = if self.some < self.views { 2 * slab } else { slab };
         let projector = spec.backproject_bytes(self.some, slices);
         // A certificate reads the filtered projections.
