@@ -181,7 +181,7 @@ enum HostValues<'a> {
 
 impl HostComponent<'_> {
     /// The numbers of the points from `point` on, to all of `to`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(&self, point: usize, to: &mut [f64]) {
         let first = place(self.first, self.stride, point);
         match self.values {

@@ -75,7 +75,8 @@ impl Layout {
                 return Err(Error::value("NUFFT matrix", "axes below 2^30", n));
             }
             fine[axis] = smooth_size((least as usize).max(2 * width));
-            tiles[axis] = (fine[axis] / cells[axis].max(width)).max(1);
+            // The CPU computes tiles in double precision, exactly where cells · tiles stay below 2⁵⁰.
+            tiles[axis] = (fine[axis] / cells[axis].max(width)).min((1 << 50) / fine[axis]).max(1);
             local[axis] = fine[axis].div_ceil(tiles[axis]) + width - 1;
         }
         // A row ends with a whole vector, be it one that begins with the footprint, or one of the grid of up

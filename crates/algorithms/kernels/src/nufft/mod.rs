@@ -397,9 +397,8 @@ fn check_memory<R: Real>(layout: &Layout, samples: usize) -> Result<()> {
     let cells: f64 = layout.fine.iter().map(|&n| n as f64).product();
     let axes: f64 = layout.fine.iter().map(|&n| n as f64).sum();
     let point = 8 + layout.dims * size_of::<R>();
-    let needed = cells * size_of::<Complex<R>>() as f64
-        + axes * (8 + size_of::<R>()) as f64
-        + (samples * point) as f64;
+    let needed =
+        cells * size_of::<Complex<R>>() as f64 + axes * size_of::<R>() as f64 + (samples * point) as f64;
     let fine = format_shape(&layout.fine[layout.outer()..]);
     rayspin_device::cpu::expect_memory(format_args!("NUFFT with a fine grid of {fine}"), needed as u64)
 }

@@ -115,15 +115,14 @@ fn sort<R: Real, const D: usize>(
     let mut counts = vec![0u32; samples.div_ceil(block) * tiles];
     let finite = AtomicBool::new(true);
     counts.par_chunks_mut(tiles).enumerate().with_max_len(1).each_with(
-        || Footprints::new(level, axes),
+        || Footprints::<R, D>::new(level, axes),
         |footprints, (b, counts)| {
             for group in groups(part(b)) {
                 if !footprints.locate::<false>(group) {
                     return finite.store(false, Ordering::Relaxed);
                 }
-                for cells in footprints.cells() {
-                    let tile: u32 = (0..D).map(|d| axes[d].0.cells[cells[d]].0).sum();
-                    counts[tile as usize] += 1;
+                for tile in footprints.tiles() {
+                    counts[tile] += 1;
                 }
             }
         },
@@ -224,25 +223,21 @@ fn walk<R: Real, const D: usize>(layout: &Layout, points: &mut Points<R>) {
 /// Writes the records of a group of points to the `next` places of their tiles.
 fn write_group<R: Real, const D: usize>(
     points: Range<usize>,
-    footprints: &mut Footprints<'_, D>,
+    footprints: &mut Footprints<'_, R, D>,
     next: &mut [u32],
     records: &Scatter<'_, MaybeUninit<Point<R, D>>>,
 ) {
     if !footprints.locate::<true>(points.clone()) {
         return;
     }
-    let mut places = [(0, 0); GROUP];
-    let places = &mut places[..points.len()];
-    for ((place, cell), cells) in places.iter_mut().zip(footprints.cells()) {
-        let of_axis: [(u32, u32); D] = std::array::from_fn(|d| footprints.axes[d].0.cells[cells[d]]);
-        let tile: u32 = of_axis.iter().map(|cell| cell.0).sum();
-        *cell = of_axis.iter().map(|cell| cell.1).sum();
-        *place = next[tile as usize];
-        next[tile as usize] += 1;
+    let mut places = [0; GROUP];
+    for (place, tile) in places.iter_mut().zip(footprints.tiles()) {
+        *place = next[tile];
+        next[tile] += 1;
         records.prefetch(*place as usize);
     }
-    for ((sample, &(place, cell)), z) in (points.start as u32..).zip(&*places).zip(footprints.arguments()) {
-        let record = Point { sample, cell, z: z.map(<R as Real>::from_f64) };
+    for ((sample, &place), (cell, z)) in (points.start as u32..).zip(&places).zip(footprints.places()) {
+        let record = Point { sample, cell, z };
         // SAFETY: places are distinct: each block's points in a tile have a run of places of their own.
         unsafe { records.write(place as usize, MaybeUninit::new(record)) };
     }
@@ -251,7 +246,6 @@ fn write_group<R: Real, const D: usize>(
 /// First point of each slab of tiles once sorted, and the number of points at the end.
 pub(crate) fn slab_starts(layout: &Layout, trajectory: &Trajectory, matrix: &[usize]) -> Vec<u32> {
     let axis = Axis::new(layout, layout.outer(), 1.0 / matrix[0] as f64);
-    let slab_tiles = layout.slab_tiles() as u32;
     let none = || vec![0u32; layout.slabs() + 1];
     let points = trajectory.points();
     let parts = points.as_slice().unwrap_or_default().par_chunks(layout.dims << 16);
@@ -260,8 +254,7 @@ pub(crate) fn slab_starts(layout: &Layout, trajectory: &Trajectory, matrix: &[us
             let cycles = point[layout.dims - 1] * axis.inverse;
             let first = ((cycles - cycles.floor()) * axis.fine - axis.half).ceil();
             let first = if first < 0.0 { first + axis.fine } else { first };
-            let tile = axis.cells.get(first as usize).map_or(0, |cell| cell.0);
-            starts[(tile / slab_tiles) as usize + 1] += 1;
+            starts[axis.tile(first) + 1] += 1;
         }
         starts
     });
@@ -275,114 +268,144 @@ pub(crate) fn slab_starts(layout: &Layout, trajectory: &Trajectory, matrix: &[us
     starts
 }
 
-/// How coordinates along one axis become cells.
+/// How coordinates along one axis become cells and tiles.
+///
+/// All quotients are exact in double precision, since [`Layout`] keeps cells · tiles of an axis below 2⁵⁰: an
+/// offset of half the least distance between two quotients is larger than what rounding changes.
 struct Axis {
+    /// Turns of the grid per number of a component.
     inverse: f64,
+    /// Cells along the axis.
     fine: f64,
     half: f64,
-    /// For every cell along the axis: its contribution to the flat index of the tile, and to the flat index
-    /// of the cell in the local grid.
-    cells: Vec<(u32, u32)>,
+    /// The tile of a cell is ⌊cell · tiles / fine⌋.
+    tiles_per_cell: f64,
+    tile_offset: f64,
+    /// The first cell of a tile is ⌈tile · fine / tiles⌉.
+    cells_per_tile: f64,
+    cell_offset: f64,
+    /// From one tile along the axis to the next, and from one cell of a local grid.
+    tile_stride: f64,
+    cell_stride: f64,
 }
 
 impl Axis {
-    /// `inverse`: turns of the grid per number of a component.
     fn new(layout: &Layout, axis: usize, inverse: f64) -> Self {
-        let tile_stride: usize = layout.tiles[axis + 1..].iter().product();
-        let cell_stride: usize = layout.local[axis + 1..].iter().product();
-        let cells = (0..layout.tiles[axis]).flat_map(|t| {
-            let first = layout.tile_first(axis, t);
-            (first..layout.tile_first(axis, t + 1))
-                .map(move |cell| ((t * tile_stride) as u32, ((cell - first) * cell_stride) as u32))
-        });
+        let (fine, tiles) = (layout.fine[axis] as f64, layout.tiles[axis] as f64);
         Self {
             inverse,
-            fine: layout.fine[axis] as f64,
+            fine,
             half: 0.5 * layout.width as f64,
-            cells: cells.collect(),
+            tiles_per_cell: tiles / fine,
+            tile_offset: 0.5 / fine,
+            cells_per_tile: fine / tiles,
+            cell_offset: -0.5 / tiles,
+            tile_stride: layout.tiles[axis + 1..].iter().product::<usize>() as f64,
+            cell_stride: layout.local[axis + 1..].iter().product::<usize>() as f64,
         }
+    }
+
+    /// The tile of a cell.
+    fn tile(&self, cell: f64) -> usize {
+        (cell * self.tiles_per_cell + self.tile_offset) as usize
     }
 }
 
 /// 2⁵². The sum of a smaller natural number and this has that number in its lowest bits.
 const BIAS: f64 = (1u64 << 52) as f64;
 
-/// Where the footprints of a group of points lie, `[axis][point]`.
-struct Footprints<'a, const D: usize> {
+/// Where the footprints of a group of points lie. No vector of an array crosses a cache line.
+#[repr(C, align(64))]
+struct Footprints<'a, R, const D: usize> {
+    /// Coordinates, then arguments of the polynomials, `[axis][point]`:
+    /// z = 2(⌈u − W/2⌉ − (u − W/2)) − 1 ∈ \[−1, 1).
+    numbers: [[f64; GROUP]; D],
+    arguments: [[R; GROUP]; D],
+    /// Flat indices of the tiles, and of the first cells in the tiles' local grids; both plus [`BIAS`].
+    tiles: [f64; GROUP],
+    cells: [f64; GROUP],
     level: Level,
     axes: &'a [(Axis, HostComponent<'a>); D],
     count: usize,
-    /// First cell, folded into the grid, plus [`BIAS`].
-    biased: [[f64; GROUP]; D],
-    /// z = 2(⌈u − W/2⌉ − u + W/2) − 1 ∈ \[−1, 1).
-    arguments: [[f64; GROUP]; D],
 }
 
 /// As many points are whole vectors at every level.
 const WHOLE: usize = 8;
 
-impl<'a, const D: usize> Footprints<'a, D> {
+impl<'a, R: Real, const D: usize> Footprints<'a, R, D> {
     fn new(level: Level, axes: &'a [(Axis, HostComponent<'a>); D]) -> Self {
-        Self { level, axes, count: 0, biased: [[0.0; GROUP]; D], arguments: [[0.0; GROUP]; D] }
+        let (numbers, arguments) = ([[0.0; GROUP]; D], [[R::zero(); GROUP]; D]);
+        Self { level, axes, count: 0, numbers, arguments, tiles: [0.0; GROUP], cells: [0.0; GROUP] }
     }
 
-    /// Locates at most [`GROUP`] points. Computes their polynomial arguments only with `ARGUMENTS`. Returns
-    /// whether all numbers are finite; otherwise the footprints are not to be used.
-    fn locate<const ARGUMENTS: bool>(&mut self, points: Range<usize>) -> bool {
-        self.count = points.len();
-        let whole = self.count.next_multiple_of(WHOLE);
-        let mut finite = true;
-        for (d, (axis, component)) in self.axes.iter().enumerate() {
-            let (level, biased, arguments) = (self.level, &mut self.biased[d], &mut self.arguments[d]);
-            component.read(points.start, &mut biased[..self.count]);
-            biased[self.count..whole].fill(0.0);
-            let (biased, arguments) = (&mut biased[..whole], &mut arguments[..whole]);
-            finite &= dispatch!(level, simd => locate::<_, ARGUMENTS>(simd, axis, biased, arguments));
-        }
-        finite
+    /// Locates at most [`GROUP`] points. Computes tiles alone without `RECORDS`. Returns whether all numbers
+    /// are finite; otherwise the footprints are not to be used.
+    fn locate<const RECORDS: bool>(&mut self, points: Range<usize>) -> bool {
+        dispatch!(self.level, simd => locate::<_, R, D, RECORDS>(simd, self, points))
     }
 
-    /// First cells of each point's footprint.
-    fn cells(&self) -> impl Iterator<Item = [usize; D]> + '_ {
-        let cell = |biased: f64| biased.to_bits() as u32 as usize;
-        (0..self.count.min(GROUP)).map(move |i| std::array::from_fn(|d| cell(self.biased[d][i])))
+    /// The tile of each point.
+    fn tiles(&self) -> impl Iterator<Item = usize> + '_ {
+        self.tiles[..self.count].iter().map(|tile| tile.to_bits() as u32 as usize)
     }
 
-    /// Arguments of the kernel's polynomials of each point.
-    fn arguments(&self) -> impl Iterator<Item = [f64; D]> + '_ {
-        (0..self.count.min(GROUP)).map(|i| std::array::from_fn(|d| self.arguments[d][i]))
+    /// First cell and arguments of the kernel's polynomials of each point.
+    fn places(&self) -> impl Iterator<Item = (u32, [R; D])> + '_ {
+        let cells = self.cells[..self.count].iter().enumerate();
+        cells.map(|(i, cell)| (cell.to_bits() as u32, std::array::from_fn(|d| self.arguments[d][i])))
     }
 }
 
-/// Replaces coordinates by biased first cells. Returns whether all are finite.
 #[inline(always)]
-fn locate<S: Simd, const ARGUMENTS: bool>(
+fn locate<S: Simd, R: Real, const D: usize, const RECORDS: bool>(
     simd: S,
-    axis: &Axis,
-    coordinates: &mut [f64],
-    arguments: &mut [f64],
+    to: &mut Footprints<'_, R, D>,
+    points: Range<usize>,
 ) -> bool {
     let len = S::f64s::LEN;
     let splat = |value| S::f64s::splat(simd, value);
-    let (inverse, fine, half) = (splat(axis.inverse), splat(axis.fine), splat(axis.half));
-    let (zero, one, two, bias) = (splat(0.0), splat(1.0), splat(2.0), splat(BIAS));
+    let (zero, two, minus_one, bias) = (splat(0.0), splat(2.0), splat(-1.0), splat(BIAS));
+    to.count = points.len();
+    let whole = to.count.next_multiple_of(WHOLE);
+    for d in 0..D {
+        to.axes[d].1.read(points.start, &mut to.numbers[d][..points.len()]);
+        to.numbers[d][points.len()..whole].fill(0.0);
+    }
     // The sum of products with zero is zero, or not a number if a factor is not finite.
     let mut products = zero;
-    for (k, arguments) in coordinates.chunks_exact_mut(len).zip(arguments.chunks_exact_mut(len)) {
-        let coordinate = S::f64s::from_slice(simd, k);
-        products += coordinate * zero;
-        let cycles = coordinate * inverse;
-        let u = (cycles - cycles.floor()) * fine;
-        let first = (u - half).ceil();
-        // u ≤ the grid's length, so only the left border folds.
-        let folded = first.simd_lt(zero).select(first + fine, first);
-        (folded + bias).store_slice(k);
-        if ARGUMENTS {
-            let z = two * (first - u + half) - one;
-            z.store_slice(arguments);
+    for first in (0..whole).step_by(len) {
+        let (mut tiles, mut cells) = (bias, bias);
+        for d in 0..D {
+            let axis = &to.axes[d].0;
+            let numbers = &mut to.numbers[d][first..first + len];
+            let coordinate = S::f64s::from_slice(simd, numbers);
+            products = coordinate.mul_add(zero, products);
+            let cycles = coordinate * splat(axis.inverse);
+            // u − W/2, with u ≤ the grid's length, so only the left border folds.
+            let border = (cycles - cycles.floor()) * splat(axis.fine) - splat(axis.half);
+            let cell = border.ceil();
+            let folded = cell.simd_lt(zero).select(cell + splat(axis.fine), cell);
+            let tile = folded.mul_add(splat(axis.tiles_per_cell), splat(axis.tile_offset)).floor();
+            tiles = tile.mul_add(splat(axis.tile_stride), tiles);
+            if RECORDS {
+                let start = tile.mul_add(splat(axis.cells_per_tile), splat(axis.cell_offset)).ceil();
+                cells = (folded - start).mul_add(splat(axis.cell_stride), cells);
+                (cell - border).mul_add(two, minus_one).store_slice(numbers);
+            }
+        }
+        tiles.store_slice(&mut to.tiles[first..first + len]);
+        if RECORDS {
+            cells.store_slice(&mut to.cells[first..first + len]);
         }
     }
-    let mut lanes = [0.0; 8];
+    if RECORDS {
+        for d in 0..D {
+            for i in 0..whole {
+                to.arguments[d][i] = <R as Real>::from_f64(to.numbers[d][i]);
+            }
+        }
+    }
+    let mut lanes = [0.0; WHOLE];
     products.store_slice(&mut lanes[..len]);
     lanes.iter().sum::<f64>() == 0.0
 }
@@ -451,6 +474,43 @@ mod tests {
             }
         }
         assert!(seen.iter().all(|&s| s));
+    }
+
+    /// Points in the first and the last cell of tiles, up to the longest axes.
+    #[test]
+    fn tiles_and_cells_are_those_of_the_layout() {
+        for level in levels() {
+            let long = [(1 << 20, 4), (3 << 27, 16), ((1 << 30) - 1, 5)];
+            for (n, width) in (1..2000).map(|n| (n, 2 + n % 15)).chain(long) {
+                let layout = Layout::new::<f64>(&[n], 2.0, &Kernel::new(width, 2.0)).unwrap();
+                let (fine, tiles) = (layout.fine[2], layout.tiles[2]);
+                let borders = (0..tiles).step_by(tiles.div_ceil(5000)).chain([tiles - 1]);
+                let cells: Vec<_> = borders
+                    .flat_map(|tile| {
+                        [(tile, layout.tile_first(2, tile)), (tile, layout.tile_first(2, tile + 1) - 1)]
+                    })
+                    .collect();
+                // A quarter of a cell before the first cell of the footprint.
+                let coordinate = |i: usize| {
+                    let u = cells[i].1 as f64 + 0.5 * width as f64 - 0.25;
+                    u / fine as f64 * n as f64
+                };
+                let k = Array2::from_shape_fn((cells.len(), 1), |(i, _)| coordinate(i));
+                let coordinates = Coordinates::rows("points", k.view()).unwrap();
+                let mut points = Points::<f64>::new();
+                points.sort(level, 1, &layout, &coordinates, &[n]).unwrap();
+                for (tile, places) in points.tile_start.windows(2).enumerate() {
+                    let points = points.records.get(places[0] as usize..places[1] as usize);
+                    for (sample, (offset, _)) in points.samples().zip(points.footprints()) {
+                        assert_eq!(
+                            (tile, layout.tile_first(2, tile) + offset),
+                            cells[sample],
+                            "{fine} cells"
+                        );
+                    }
+                }
+            }
+        }
     }
 
     #[test]
