@@ -9,6 +9,17 @@ pub(crate) const fn lanes<R>() -> usize {
     32 / size_of::<R>()
 }
 
+/// Whether the CPU reads and writes the rows of a footprint in aligned vectors of `lanes` reals. `narrow`:
+/// the reals in 256 bits.
+///
+/// Rows of two vectors in 1-D and 2-D are unaligned where aligned rows have a third vector at a quarter of
+/// their places or more, which the processor mispredicts.
+pub(crate) const fn has_aligned_rows(dims: usize, width: usize, narrow: usize, lanes: usize) -> bool {
+    let places = lanes / 2;
+    let mispredicted = lanes > narrow && width <= lanes && 4 * (places - 1 + width) >= 4 * lanes + places;
+    width > narrow && !(dims < 3 && mispredicted)
+}
+
 /// The fine grid and how it is cut into tiles, axes z, y, x; axes that a transform lacks have length 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Layout {
@@ -81,7 +92,9 @@ impl Layout {
         }
         // A row ends with a whole vector, be it one that begins with the footprint, or one of the grid of up
         // to 512 bits.
-        let footprint = (2 * width).next_multiple_of(lanes::<R>()) / 2;
+        let narrow = lanes::<R>();
+        let wide = 2 * width > narrow && !has_aligned_rows(dims, width, narrow, 2 * narrow);
+        let footprint = (2 * width).next_multiple_of(if wide { 2 * narrow } else { narrow }) / 2;
         local[2] = (local[2] + footprint - width).next_multiple_of(lanes::<R>());
         rayspin_core::voxels(&fine)?;
         Ok(Self { dims, width, fine, tiles, local })

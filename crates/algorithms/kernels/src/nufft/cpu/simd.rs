@@ -1,10 +1,11 @@
 //! The SIMD variant: a row of the footprint is a few vectors of interleaved complex numbers; the width is a
 //! constant, so that all loops over the footprint unroll.
 //!
-//! A row that fits two vectors of 256 bits uses unaligned vectors. A longer row is read and written in
-//! aligned vectors of the local grid, of the level's own width, and its kernel values are padded with zeros.
-//! Such a vector never crosses a cache line, which would cost two accesses. But the number of vectors then
-//! depends on where the row begins, and the processor mispredicts it. Short rows avoid this cost.
+//! A row that fits two vectors of 256 bits or one of 512 bits uses unaligned vectors. A longer row is read
+//! and written in aligned vectors of the local grid, of the level's own width, and its kernel values are
+//! padded with zeros. Such a vector never crosses a cache line, which would cost two accesses. But the number
+//! of vectors may then depend on where the row begins, and the processor mispredicts it. Short rows avoid
+//! this cost, and so do those of two vectors in 1-D and 2-D, where a point has few of them.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
 
@@ -19,7 +20,7 @@ use rayspin_device::cpu::simd::{Level, Simd};
 use super::records::Point;
 use super::{TilePoints, Weights, scalar};
 use crate::nufft::kernel::terms;
-use crate::nufft::layout::lanes;
+use crate::nufft::layout::{has_aligned_rows, lanes};
 
 /// The reals that have vectors.
 pub(super) trait Lanes: Real + fearless_simd::SimdFloatElement {
@@ -43,7 +44,7 @@ pub(super) const MOST_TAPS: usize = crate::nufft::kernel::MAX_WIDTH;
 pub(super) type Vector<S, R> = <R as Lanes>::Vector<S>;
 
 /// How the rows of footprints of a width lie in vectors: reals in one, and at how many places of one a row
-/// may begin.
+/// may begin. Unaligned rows begin at one place.
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     lanes: usize,
@@ -52,10 +53,10 @@ struct Rows {
 
 impl Rows {
     /// `wide`: whether vectors have 512 bits.
-    const fn new<R>(width: usize, wide: bool) -> Self {
+    const fn new<R>(dims: usize, width: usize, wide: bool) -> Self {
         let narrow = lanes::<R>();
         let lanes = if wide { 2 * narrow } else { narrow };
-        if width <= narrow { Self { lanes: narrow, places: 1 } } else { Self { lanes, places: lanes / 2 } }
+        Self { lanes, places: if has_aligned_rows(dims, width, narrow, lanes) { lanes / 2 } else { 1 } }
     }
 
     /// Vectors of a row that begins at a place.
@@ -175,6 +176,54 @@ pub(super) fn store_taps<S: Simd, V: SimdFloat<S, Element = R>, R: Real, const W
     }
 }
 
+/// Terms of the widest kernel whose values fit half a vector.
+const MOST_PAIR_TERMS: usize = terms(8);
+
+/// The polynomials for two points at once, whose kernel values share a vector: its lower half is the first
+/// point's.
+struct Pairs<S: Simd, V: SimdFloat<S>> {
+    simd: S,
+    /// Each coefficient in both halves.
+    coefficients: [V; MOST_PAIR_TERMS],
+    first: V::Mask,
+}
+
+impl<S: Simd, R: Real, V: SimdFloat<S, Element = R>> Pairs<S, V> {
+    /// Whether a vector has room for the kernel values of two points.
+    const fn fit(width: usize) -> bool {
+        2 * width <= V::LEN
+    }
+
+    #[inline(always)]
+    fn new(simd: S, weights: &Weights<R>, width: usize) -> Self {
+        let half = V::LEN / 2;
+        let mut row = V::splat(simd, R::zero());
+        row.as_mut_slice()[..half].fill(R::one());
+        let first = V::splat(simd, R::zero()).simd_lt(row);
+        let mut coefficients = [row; MOST_PAIR_TERMS];
+        if Self::fit(width) {
+            for term in 0..terms(width) {
+                let from = &weights.taps[term * weights.stride..][..half];
+                let to = coefficients[term].as_mut_slice();
+                to[..half].copy_from_slice(from);
+                to[half..].copy_from_slice(from);
+            }
+        }
+        Self { simd, coefficients, first }
+    }
+
+    /// Kernel values of two points along an axis.
+    #[inline(always)]
+    fn taps(&self, z: [R; 2], width: usize) -> V {
+        let z = self.first.select(V::splat(self.simd, z[0]), V::splat(self.simd, z[1]));
+        let mut taps = self.coefficients[0];
+        for term in 1..terms(width) {
+            taps = taps.mul_add(z, self.coefficients[term]);
+        }
+        taps
+    }
+}
+
 /// Points whose kernel values are computed together, ahead of their use: loads do not wait for stores of the
 /// same values.
 const AHEAD: usize = 16;
@@ -202,7 +251,7 @@ struct Tile<S, V, const D: usize, const W: usize> {
 }
 
 impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: usize> Tile<S, V, D, W> {
-    const ROWS: Rows = Rows::new::<R>(W, V::LEN > lanes::<R>());
+    const ROWS: Rows = Rows::new::<R>(D, W, V::LEN > lanes::<R>());
     /// The two numbers of vectors that rows have: they differ by one at most.
     const FEWEST: usize = Self::ROWS.vectors(W, 0);
     const MOST: usize = Self::ROWS.vectors(W, Self::ROWS.places - 1);
@@ -225,8 +274,32 @@ impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: u
 
     /// Computes the kernel values of points.
     #[inline(always)]
-    fn prepare(self, weights: &Weights<R>, points: &[Point<R, D>], values: &mut [Values<R>; AHEAD]) {
+    fn prepare(
+        self,
+        weights: &Weights<R>,
+        pairs: &Pairs<S, V>,
+        points: &[Point<R, D>],
+        values: &mut [Values<R>; AHEAD],
+    ) {
         let (len, vectors) = (V::LEN, const { TapVectors::new(W, V::LEN) });
+        if const { Pairs::<S, V>::fit(W) } {
+            for (points, values) in points.chunks(2).zip(values.chunks_exact_mut(2)) {
+                let (first, second) = (&points[0], &points[points.len() - 1]);
+                for d in 0..D {
+                    let taps = pairs.taps([first.z[d], second.z[d]], W);
+                    if d == 0 {
+                        taps.zip_low(taps).store_slice(&mut values[0].x[len..2 * len]);
+                        taps.zip_high(taps).store_slice(&mut values[1].x[len..2 * len]);
+                    } else {
+                        for (half, values) in values.iter_mut().enumerate() {
+                            let to = if d == 1 { &mut values.y } else { &mut values.z };
+                            to[..len / 2].copy_from_slice(&taps.as_slice()[half * len / 2..][..len / 2]);
+                        }
+                    }
+                }
+            }
+            return;
+        }
         for (point, Values { x, y, z }) in points.iter().zip(values) {
             let taps = taps::<S, V, R, D, W>(self.simd, weights, point.z);
             for v in 0..vectors.count {
@@ -308,19 +381,23 @@ impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: u
         let zero = V::splat(self.simd, R::zero());
         let mut sums = [zero; MOST];
         for dz in 0..if D > 2 { W } else { 1 } {
-            let mut rows = [zero; MOST];
+            // A sum of rows waits for the row before. Rows of one vector have two sums, of every second row.
+            let chains = if count == 1 { 2 } else { 1 };
+            let mut rows = [[zero; MOST]; 2];
             for dy in 0..if D > 1 { W } else { 1 } {
                 let k = V::splat(self.simd, if D > 1 { values.y[dy] } else { R::one() });
                 for v in 0..count {
                     let start = dz * self.pitch[1] + dy * self.pitch[0] + v * V::LEN;
                     // SAFETY: dz, dy < W and v < count, so at + LEN ≤ span, the length of the window.
                     let cells = unsafe { load::<S, V>(self.simd, window, start) };
-                    rows[v] = cells.mul_add(k, rows[v]);
+                    let row = &mut rows[dy % chains][v];
+                    *row = cells.mul_add(k, *row);
                 }
             }
             let k = V::splat(self.simd, values.z[dz]);
             for v in 0..count {
-                sums[v] = if D > 2 { rows[v].mul_add(k, sums[v]) } else { rows[v] };
+                let rows = if chains > 1 { rows[0][v] + rows[1][v] } else { rows[0][v] };
+                sums[v] = if D > 2 { rows.mul_add(k, sums[v]) } else { rows };
             }
         }
         let kx = self.along_x(values, place, count);
@@ -328,12 +405,15 @@ impl<S: Simd, R: Lanes, V: SimdFloat<S, Element = R>, const D: usize, const W: u
         for v in 1..count {
             total = sums[v].mul_add(kx[v], total);
         }
-        let (mut re, mut im) = (R::zero(), R::zero());
-        for pair in total.as_slice().chunks_exact(2) {
-            re += pair[0];
-            im += pair[1];
+        // Halves of a vector are added until one complex number is left.
+        let mut count = V::LEN / 2;
+        while count > 1 {
+            count /= 2;
+            for lane in 0..2 * count {
+                total[lane] = total[lane] + total[lane + 2 * count];
+            }
         }
-        Complex::new(re, im)
+        Complex::new(total[0], total[1])
     }
 }
 
@@ -348,8 +428,9 @@ fn spread_points<S: Simd, V: SimdFloat<S, Element = R>, R: Lanes, const D: usize
 ) {
     let tile = Tile::<S, V, D, W>::new(simd, pitch);
     let mut values = Tile::<S, V, D, W>::room();
+    let pairs = Pairs::new(simd, weights, W);
     for (points, from) in points.of::<D>().chunks(AHEAD).zip(from.chunks(AHEAD)) {
-        tile.prepare(weights, points, &mut values);
+        tile.prepare(weights, &pairs, points, &mut values);
         for ((point, &value), values) in points.iter().zip(from).zip(&values) {
             let (place, start, fewest) = Tile::<S, V, D, W>::place(point.cell);
             let window = &mut local[start..];
@@ -374,8 +455,9 @@ fn interp_points<S: Simd, V: SimdFloat<S, Element = R>, R: Lanes, const D: usize
 ) {
     let tile = Tile::<S, V, D, W>::new(simd, pitch);
     let mut values = Tile::<S, V, D, W>::room();
+    let pairs = Pairs::new(simd, weights, W);
     for (points, to) in points.of::<D>().chunks(AHEAD).zip(to.chunks_mut(AHEAD)) {
-        tile.prepare(weights, points, &mut values);
+        tile.prepare(weights, &pairs, points, &mut values);
         for ((point, to), values) in points.iter().zip(to).zip(&values) {
             let (place, start, fewest) = Tile::<S, V, D, W>::place(point.cell);
             let window = &local[start..];
@@ -404,10 +486,10 @@ macro_rules! with_constants {
 }
 
 /// A tile kernel of one real type, which says false where there is no code for a level or width. Not generic,
-/// so that it is compiled in this crate alone. `$long`: the widths whose rows take more than two vectors of
-/// 256 bits.
+/// so that it is compiled in this crate alone. `$long`: the widths whose rows take more than one vector of
+/// 256 bits. `$dims`: where those of two are faster in one of 512 bits.
 macro_rules! tile_kernel {
-    ($name:ident, $function:ident, $real:ty, [$from:ty, $to:ty], [$narrow:ident, $widths:tt], [$wide:ident, $long:tt]) => {
+    ($name:ident, $function:ident, $dims:expr, $real:ty, [$from:ty, $to:ty], [$narrow:ident, $widths:tt], [$wide:ident, $long:tt]) => {
         fn $name(
             level: Level,
             weights: &Weights<$real>,
@@ -417,7 +499,9 @@ macro_rules! tile_kernel {
             pitch: [usize; 2],
         ) -> bool {
             let (dims, width) = (weights.dims, weights.width);
-            let wide = wide_token(level).filter(|_| Rows::new::<$real>(width, true).places > 1);
+            let narrow = lanes::<$real>();
+            let is_wide = width > narrow || (2 * width > narrow && $dims.contains(&dims));
+            let wide = wide_token(level).filter(|_| is_wide);
             if let Some(simd) = wide {
                 with_constants!(
                     dims,
@@ -446,21 +530,22 @@ macro_rules! tile_kernel {
     };
 }
 
-/// Both tile kernels of one real type.
+/// Both tile kernels of one real type. A point has many rows in 3-D, and stores across cache lines are slow;
+/// in 1-D the sum of a vector's lanes counts most.
 macro_rules! tile_kernels {
     ($spread:ident, $interp:ident, $real:ty, $narrow:tt, $wide:tt) => {
-        tile_kernel!($spread, spread_points, $real, [&[Complex<$real>], &mut [$real]], $narrow, $wide);
-        tile_kernel!($interp, interp_points, $real, [&[$real], &mut [Complex<$real>]], $narrow, $wide);
+        tile_kernel!($spread, spread_points, (1..=2), $real, [&[Complex<$real>], &mut [$real]], $narrow, $wide);
+        tile_kernel!($interp, interp_points, (2..=3), $real, [&[$real], &mut [Complex<$real>]], $narrow, $wide);
     };
 }
 
-tile_kernels!(spread_f32, interp_f32, f32, [f32x8, [2 3 4 5 6 7 8 9 10]], [f32x16, [9 10]]);
+tile_kernels!(spread_f32, interp_f32, f32, [f32x8, [2 3 4 5 6 7 8 9 10]], [f32x16, [5 6 7 8 9 10]]);
 tile_kernels!(
     spread_f64,
     interp_f64,
     f64,
     [f64x4, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16]],
-    [f64x8, [5 6 7 8 9 10 11 12 13 14 15 16]]
+    [f64x8, [3 4 5 6 7 8 9 10 11 12 13 14 15 16]]
 );
 
 /// The level's vectors of 512 bits.
