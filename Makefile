@@ -36,7 +36,7 @@ test: tools python lint
 	scripts/wheel.sh test
 
 test-ladders: tools python
-	$(CARGO_TEST) $(LADDERS:%=--package %) --package rayspin-python --tests
+	RAYSPIN_TEST_ARCHITECTURES=all $(CARGO_TEST) $(LADDERS:%=--package %) --package rayspin-python --tests
 	RAYSPIN_TEST_ARCHITECTURES=all $(CARGO_TEST) --package rayspin-emu --package rayspin-python --test nvrtc
 
 wheel: tools

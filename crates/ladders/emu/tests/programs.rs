@@ -1,4 +1,5 @@
-//! Every CUDA program of Rayspin loads in the emulator with all of its kernels.
+//! Every CUDA program of the product loads in the emulator with all of its kernels. `rayspin-gallery` tests
+//! those of ladders.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -11,10 +12,7 @@ use rayspin_emu::Emulator;
 #[test]
 fn every_program_loads_with_all_its_kernels() {
     let emulator = Emulator::new().unwrap();
-    let mut programs = rayspin_kernels::programs();
-    programs.extend(rayspin_primitives::programs());
-    programs.extend(rayspin_gallery::programs());
-    programs.extend(rayspin_lab::limits::programs());
+    let programs = [rayspin_kernels::programs(), rayspin_planes::programs()].concat();
     programs.par_iter().for_each(|build| {
         let program = Program::new(build.source, &build.defines);
         let module = emulator.load(&program).unwrap();
