@@ -258,6 +258,59 @@ mod tests {
 
     use super::*;
 
+    struct Case {
+        before: usize,
+        columns: usize,
+        after: usize,
+        views: usize,
+        rows: usize,
+        weighted: bool,
+        seed: u64,
+    }
+
+    impl Case {
+        /// What the devices make of it is what the formula says.
+        fn check(&self, devices: &[Device]) -> std::result::Result<(), TestCaseError> {
+            let Self { before, columns, after, views, rows, weighted, seed } = *self;
+            let len = before + columns + after;
+            let kernel: Vec<f64> = (0..len).map(|i| f64::from(signed_unit(seed, i))).collect();
+            let values: Vec<f32> = (0..views * rows * columns).map(|i| signed_unit(seed ^ 1, i)).collect();
+            let table: Vec<f32> = (0..views * columns).map(|i| signed_unit(seed ^ 2, i)).collect();
+            let points: Vec<DetectorPoint> = (0..views)
+                .map(|view| DetectorPoint {
+                    row: 1.3 * view as f64,
+                    column: 2.5,
+                    inverse_mm: 0.2 * view as f64,
+                })
+                .collect();
+            let mut wide = vec![0.0; views * rows * len];
+            for (at, &value) in values.iter().enumerate() {
+                let (view, row, column) = (at / columns / rows, at / columns % rows, at % columns);
+                let DetectorPoint { row: middle, column: centre, inverse_mm } = points[view];
+                let [u, v] =
+                    [(column as f64 - centre) * 0.7, (row as f64 - middle) * 1.2].map(|x| x * inverse_mm);
+                let weight = f64::from(table[view * columns + column]) / (1.0 + u * u + v * v).sqrt();
+                wide[at / columns * len + before + column] =
+                    f64::from(value) * if weighted { weight } else { 1.0 };
+            }
+            let wanted = reference::convolve(&kernel, &wide);
+            for device in devices {
+                let weights = Weights::new(device, table.clone(), &points, [0.7, 1.2]).unwrap();
+                let rows = Array::from_slice(device, &[views, rows, columns], &values).unwrap();
+                let filter = RowFilter::new(device, &kernel, |_| 1.0).unwrap();
+                let found = filter.apply(rows, before, weighted.then_some(&weights)).unwrap();
+                prop_assert_eq!(found.shape()[2], len);
+                for (found, wanted) in found.to_vec().unwrap().iter().zip(&wanted) {
+                    prop_assert!(
+                        (f64::from(*found) - wanted).abs() < 1e-5 * (1.0 + (len as f64).sqrt()),
+                        "{found} for {wanted}"
+                    );
+                }
+            }
+            Ok(())
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
@@ -268,32 +321,23 @@ mod tests {
             weighted in any::<bool>(),
             seed in any::<u64>(),
         ) {
-            let len = before + columns + after;
-            let kernel: Vec<f64> = (0..len).map(|i| f64::from(signed_unit(seed, i))).collect();
-            let values: Vec<f32> = (0..views * rows * columns).map(|i| signed_unit(seed ^ 1, i)).collect();
-            let table: Vec<f32> = (0..views * columns).map(|i| signed_unit(seed ^ 2, i)).collect();
-            let points: Vec<DetectorPoint> = (0..views)
-                .map(|view| DetectorPoint { row: 1.3 * view as f64, column: 2.5, inverse_mm: 0.2 * view as f64 })
-                .collect();
-            let mut wide = vec![0.0; views * rows * len];
-            for (at, &value) in values.iter().enumerate() {
-                let (view, row, column) = (at / columns / rows, at / columns % rows, at % columns);
-                let DetectorPoint { row: middle, column: centre, inverse_mm } = points[view];
-                let [u, v] = [(column as f64 - centre) * 0.7, (row as f64 - middle) * 1.2].map(|x| x * inverse_mm);
-                let weight = f64::from(table[view * columns + column]) / (1.0 + u * u + v * v).sqrt();
-                wide[at / columns * len + before + column] = f64::from(value) * if weighted { weight } else { 1.0 };
-            }
-            let wanted = reference::convolve(&kernel, &wide);
-            for device in crate::cuda::gpus().iter().chain([&Device::cpu().unwrap()]) {
-                let weights = Weights::new(device, table.clone(), &points, [0.7, 1.2]).unwrap();
-                let rows = Array::from_slice(device, &[views, rows, columns], &values).unwrap();
-                let filter = RowFilter::new(device, &kernel, |_| 1.0).unwrap();
-                let found = filter.apply(rows, before, weighted.then_some(&weights)).unwrap();
-                prop_assert_eq!(found.shape()[2], len);
-                for (found, wanted) in found.to_vec().unwrap().iter().zip(&wanted) {
-                    prop_assert!((f64::from(*found) - wanted).abs() < 1e-5 * (1.0 + (len as f64).sqrt()), "{found} for {wanted}");
-                }
-            }
+            let case = Case { before, columns, after, views, rows, weighted, seed };
+            case.check(&[Device::cpu().unwrap()])?;
+        }
+
+        // A GPU's program is of one length, and takes a second to compile.
+        #[test]
+        fn rows_are_weighted_and_convolved_on_a_gpu(
+            len in prop::sample::select(vec![1usize, 7, 32, 45, 85]),
+            [before, after] in [0usize..9, 0usize..9],
+            [views, rows] in [1usize..4, 1usize..4],
+            weighted in any::<bool>(),
+            seed in any::<u64>(),
+        ) {
+            let before = before.min(len - 1);
+            let after = after.min(len - 1 - before);
+            let case = Case { before, columns: len - before - after, after, views, rows, weighted, seed };
+            case.check(crate::cuda::gpus())?;
         }
     }
 
