@@ -156,6 +156,14 @@ fn drawn(readouts: Vec<Array2<f64>>, fov_mm: Option<[f64; 3]>) -> Sequence {
     }
 }
 
+/// Simulated once for all tests.
+fn simulated() -> &'static Scan {
+    static SIMULATED: std::sync::OnceLock<Scan> = std::sync::OnceLock::new();
+    SIMULATED.get_or_init(|| {
+        rayspin_mri::simulate::simulate(&Default::default(), &Monitor::silent()).unwrap().scan
+    })
+}
+
 fn scan_of(samples: &[usize]) -> Scan {
     let space = EncodedSpace { matrix: [64, 64, 1], fov_mm: [300.0, 300.0, 5.0] };
     let encoding = rayspin_scan::mri::Encoding {
@@ -174,9 +182,7 @@ fn scan_of(samples: &[usize]) -> Scan {
         data: ndarray::ArcArray2::zeros((2, samples)),
         flags: Flags::REVERSE,
         counters: Counters::default(),
-        ..rayspin_mri::simulate::simulate(&Default::default(), &Monitor::silent()).unwrap().scan.acquisitions
-            [0]
-        .clone()
+        ..simulated().acquisitions[0].clone()
     };
     let mut acquisitions: Vec<Acquisition> = samples.iter().map(readout).collect();
     acquisitions[0].flags = Flags::NOISE;
@@ -558,8 +564,7 @@ fn rounded(value: f64) -> f64 {
 fn what_follows_from_the_sequence_stands_in_the_protocol() {
     let sequence = echo_train(2500.0, &[0.0], 4, 1);
     let folder = tempfile::tempdir().unwrap();
-    let simulated = rayspin_mri::simulate::simulate(&Default::default(), &Monitor::silent()).unwrap().scan;
-    crate::ismrmrd::write(folder.path().join("a.h5"), &simulated, Identity::default()).unwrap();
+    crate::ismrmrd::write(folder.path().join("a.h5"), simulated(), Identity::default()).unwrap();
     let header = crate::ismrmrd::header(folder.path().join("a.h5"), None).unwrap();
     let stated = "<sequenceParameters><TR>100</TR><TE>10</TE><TI>5</TI></sequenceParameters>";
     let plain = header.xml.unwrap();
