@@ -5,8 +5,8 @@
 //! cargo run --release -p rayspin --example several_gpus -- cuda:0 cuda:0,1
 //! ```
 //!
-//! Each argument is a list of GPUs, which may name a GPU twice. These variables set sizes; `SIZE=0`, `FRAMES=0`
-//! and `CT=0` leave a part out:
+//! Each argument is a list of GPUs, which may name a GPU twice. These variables set sizes; `SIZE=0`,
+//! `FRAMES=0` and `CT=0` leave a part out:
 //!
 //! | variable | default | sets |
 //! |---|---|---|

@@ -85,8 +85,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Reconstructs all scans. A GPU that fails gets no more of them. A scan that a GPU could not make goes to
-    /// another one.
+    /// Reconstructs all scans. A GPU that fails gets no more of them. A scan that a GPU could not make goes
+    /// to another one.
     pub(super) fn run(&self) {
         while !stopped() {
             self.refuse_hopeless();
