@@ -30,6 +30,9 @@ use crate::scan::Frame;
 /// A device and its coils.
 type Share = (Device, Range<usize>);
 
+/// Maps of all coils.
+type SharedArray = Arc<Array<C32>>;
+
 /// The maps of all coils.
 enum Whole<'a> {
     /// Those that were estimated, or a copy of them on the host.
@@ -206,7 +209,7 @@ impl Reconstructor {
         frame: &Frame,
         of_frames: Option<&[usize]>,
         monitor: &Monitor<'_>,
-    ) -> Result<(Option<Arc<Array<C32>>>, Vec<String>)> {
+    ) -> Result<(Option<SharedArray>, Vec<String>)> {
         if let Some(shared) = &self.cache.shared {
             return Ok((Some(shared.whole()?), Vec::new()));
         }
