@@ -6,10 +6,10 @@
     +type 2    setpts and one transform of type 2, grid to points
 
 Rayspin and finufft (on a GPU cufinufft) run in turns on the same arrays, tolerance 1e-4, with points in the precision of the data. ducc0, which
-plans anew in each call, runs on the CPU where it is installed. Each round has an order of its own, by chance. The call that is timed runs before
-for ten milliseconds: threads of OpenMP spin for some milliseconds after their work, on the cores that the next library needs, and threads that
-sleep take milliseconds to wake. A case has seven rounds, and more until four seconds are over. Each number is the median of the rounds, until the
-processor is idle; least to most in brackets. "rows" are points as the columns of one array `[point, dim]`, which peers want as arrays of their
+plans anew in each call, runs on the CPU where it is installed. Each call first runs untimed for ten milliseconds, because threads of OpenMP spin
+for a while after their work, on the cores that the next library needs, and threads that sleep wake slowly. Each round has a random order. A case
+has seven rounds, and more until four seconds are over. Times end when the processor is idle; numbers are medians, least to most in brackets.
+"rows" are points as the columns of one array `[point, dim]`, which peers want as arrays of their
 own.
 """
 

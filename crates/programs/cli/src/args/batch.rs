@@ -33,10 +33,10 @@ impl FromStr for Shard {
 #[command(after_help = "\
 Each scan is reconstructed as by rayspin recon mri, with --ct as by recon ct, with the options after
 --. The GPU starts once for all scans. While one MRI scan is computed, the next one is read and the
-previous image is written; with --memory after --, one at a time. With --device cuda:all or cuda:0,2
-each GPU does so with scans of its own. A scan goes to another GPU where its GPU fails or has too
-little memory for it. A record beside each image (image.json) holds the command, the version, hashes
-and the messages of the run.
+previous image is written; with --memory after --, scans go one at a time. With --device cuda:all or
+cuda:0,2 each GPU works on its own scans. If its GPU fails or lacks memory, a scan goes to another
+GPU; it fails after two lost GPUs. A record beside each image (image.json) holds the command, the
+version, hashes and the messages of the run.
 
 To resume a batch, run the same command again: a scan is skipped if its input, options, version and
 images match its record. A scan that fails does not stop the others, and is tried again. Two runs
