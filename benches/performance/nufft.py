@@ -116,7 +116,7 @@ def nufft_h200(t):
 # New points of a plan
 
 STEPS = {"new": "new plan", "setpts": "`setpts`", "+type 1": "`setpts` and type 1", "+type 2": "`setpts` and type 2"}
-POINTS = "The tolerance is 1e-4; errors were not made equal. Milliseconds, Rayspin / peer: ratio. Medians of seven rounds."
+POINTS = "The tolerance is 1e-4; errors were not made equal. Milliseconds, Rayspin / peer: ratio. Medians of seven rounds or more."
 
 
 def points(t, peer):
