@@ -1,4 +1,4 @@
-//! The GPUs that a run is to take.
+//! The GPUs of a run, as the user names them.
 
 use rayspin_core::Result;
 use rayspin_device::{Device, cuda};

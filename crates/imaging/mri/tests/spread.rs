@@ -107,7 +107,7 @@ fn check(what: &str, frame: &Frame, options: &ReconOptions, lists: &[Vec<Device>
         }
         let again = image(devices, frame, options).unwrap();
         assert!(again.image.data() == several.image.data(), "{what}");
-        // Maps that nobody asks for take another way to the devices.
+        // Maps that the result leaves out take another way to the devices.
         let unkept = ReconOptions { keep_maps: false, ..options.clone() };
         let unkept = image(devices, frame, &unkept).unwrap();
         assert!(unkept.maps.is_none() && unkept.image.data() == several.image.data(), "{what}");

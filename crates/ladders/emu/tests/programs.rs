@@ -1,5 +1,5 @@
 //! Every CUDA program of the product loads in the emulator with all of its kernels. `rayspin-gallery` tests
-//! those of ladders.
+//! the programs of ladders.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -19,7 +19,7 @@ pub enum Gpu {
     Later,
     /// At once.
     Now,
-    /// At once, or several, each of which does work of its own.
+    /// At once. Of several GPUs each does work of its own.
     Each,
     /// At once, and it takes `--device both`.
     Beside,

@@ -37,8 +37,8 @@ impl SharedMaps {
         whole(self.maps.clone())
     }
 
-    /// The maps on a device, to which they move from another one. A copy on the host stays beside those of a
-    /// GPU.
+    /// The maps on a device, to which they move from another one. A copy on the host stays beside a GPU's
+    /// maps.
     pub(crate) fn on(&mut self, device: &Device) -> Result<CoilMaps<f32>> {
         if !self.maps.device().same_as(device) {
             let host = match self.host.take() {

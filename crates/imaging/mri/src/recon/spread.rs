@@ -30,14 +30,14 @@ use crate::scan::Frame;
 /// A device and its coils.
 type Share = (Device, Range<usize>);
 
-/// Maps of all coils.
+/// An array of maps that several places hold.
 type SharedArray = Arc<Array<C32>>;
 
 /// The maps of all coils.
 enum Whole<'a> {
-    /// Those that were estimated, or a copy of them on the host.
-    Array(Arc<Array<C32>>),
-    /// Those that were given, on the grid.
+    /// Maps that were estimated, or a copy of them on the host.
+    Array(SharedArray),
+    /// Maps that were given, on the grid.
     Given(CowArray<'a, C32, IxDyn>),
 }
 
@@ -98,7 +98,7 @@ fn spec_of_part<'a>(
 
 /// The maps of each part's coils, copied to its device: `[coil, image…]` or `[set, coil, image…]`. Nothing
 /// else holds the whole afterwards where nobody keeps it.
-fn split(whole: Arc<Array<C32>>, shares: &[Share], sets: usize) -> Result<Vec<Array<C32>>> {
+fn split(whole: SharedArray, shares: &[Share], sets: usize) -> Result<Vec<Array<C32>>> {
     let shape = whole.shape();
     let (leading, rest) = shape.split_at(shape.len().min(if sets > 1 { 2 } else { 1 }));
     let (coils, size) = (leading.last().copied().unwrap_or(0), voxels(rest)?);
@@ -197,13 +197,13 @@ impl Reconstructor {
         Ok(Made { notes: all, certificates: of_parts.certificates, ..made })
     }
 
-    /// Whether the maps are to be had after the frame.
+    /// Whether the frame leaves its maps.
     fn keeps_maps(&self) -> bool {
         self.options.keep_maps || self.remember
     }
 
     /// The maps of all coils on the grid: of a frame before, or estimated on the first device; none where
-    /// they are given. Those that are kept are on the host, where they take no device's memory.
+    /// they are given. Maps that are kept are on the host, where they take no device's memory.
     fn maps_of_all(
         &mut self,
         frame: &Frame,
@@ -352,7 +352,7 @@ pub(super) fn plan(
         let alone = options.encoding(lead, &inputs, alone)?.knowing(known);
         alone.encoding_steps().into_iter().try_for_each(|step| ledger.add(step))?;
         if !options.keep_maps && alone.map_cut().is_none() {
-            // The plans are gone, and each GPU gets its part of the maps while those of all are there.
+            // The plans are gone. Each GPU gets the maps of its coils while the maps of all coils are there.
             ledger.keep(before + alone.maps_held()?);
             let own = maps / context.coils.max(1) as u64 * shares[0].1.len() as u64;
             ledger.hold_briefly(Bytes::on(lead, own));
@@ -367,7 +367,7 @@ pub(super) fn plan(
         if !range.is_empty() {
             let inputs = inputs_of_part(frame, of_frames, context.prepared, range);
             let spec = spec_of_part(device, &inputs, options, range, (sets, context))?.knowing(known);
-            // They are there before all else.
+            // The maps are there before all else.
             part.hold(spec.maps_held()?);
             spec.frame_of_series().into_iter().try_for_each(|step| part.add(step))?;
             held = held + spec.kept_in_series()? + spec.maps_held()?;

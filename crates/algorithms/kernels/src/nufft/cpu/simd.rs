@@ -5,7 +5,7 @@
 //! and written in aligned vectors of the local grid, of the level's own width, and its kernel values are
 //! padded with zeros. Such a vector never crosses a cache line, which would cost two accesses. But the number
 //! of vectors may then depend on where the row begins, and the processor mispredicts it. Short rows avoid
-//! this cost, and so do those of two vectors in 1-D and 2-D, where a point has few of them.
+//! this cost, and so do rows of two vectors in 1-D and 2-D, where a point has few rows.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop)]
 
@@ -487,7 +487,8 @@ macro_rules! with_constants {
 
 /// A tile kernel of one real type, which says false where there is no code for a level or width. Not generic,
 /// so that it is compiled in this crate alone. `$long`: the widths whose rows take more than one vector of
-/// 256 bits. `$dims`: where those of two are faster in one of 512 bits.
+/// 256 bits. `$dims`: the numbers of axes for which a row of two such vectors is faster as one of 512
+/// bits.
 macro_rules! tile_kernel {
     ($name:ident, $function:ident, $dims:expr, $real:ty, [$from:ty, $to:ty], [$narrow:ident, $widths:tt], [$wide:ident, $long:tt]) => {
         fn $name(

@@ -1,4 +1,4 @@
-//! The scans of a batch go to its processors: each takes the next scan when it is free.
+//! The scans of a batch go to its processors. Each one works on scans of its own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,14 +35,14 @@ struct Lane {
 struct GivenBack {
     /// By the numbers of their lanes.
     by: Vec<usize>,
-    /// Those that failed.
-    lost: usize,
-    /// What the last one said.
+    /// GPUs that the scan took down.
+    taken_down: usize,
+    /// The error of the last one.
     why: String,
 }
 
-/// GPUs that a scan may take down: then the scan is taken to be the cause.
-const MOST_LOST: usize = 2;
+/// A scan that takes down so many GPUs is the cause, and fails.
+const CAUSE: usize = 2;
 
 impl Lane {
     fn works(&self) -> bool {
@@ -105,11 +105,11 @@ impl<'a> Lanes<'a> {
 
     /// Tells of the scans that no GPU is left for.
     fn refuse_hopeless(&self) {
-        let (hopeless, left) = std::mem::take(&mut *held(&self.waiting)).into_iter().partition(|&number| {
-            !self.lanes.iter().any(|lane| lane.works() && !self.gave_back(lane, number))
-        });
+        let is_hopeless =
+            |number: &usize| !self.lanes.iter().any(|lane| lane.works() && !self.gave_back(lane, *number));
+        let numbers = std::mem::take(&mut *held(&self.waiting));
+        let (hopeless, left): (VecDeque<_>, _) = numbers.into_iter().partition(is_hopeless);
         *held(&self.waiting) = left;
-        let hopeless: VecDeque<usize> = hopeless;
         for number in hopeless {
             let why = held(&self.given_back).remove(&number).map(|given| given.why);
             let why = why.unwrap_or_else(|| "no GPU is left that works".to_owned());
@@ -149,7 +149,9 @@ impl<'a> Lanes<'a> {
 
     fn failed(&self, lane: &Lane, begun: Begun, error: anyhow::Error) {
         let is_lost = lane.device.synchronize().is_err();
-        if is_lost && !lane.lost.swap(true, Ordering::Relaxed) {
+        // A scan that was read before the GPU failed fails there too, and is not the cause.
+        let takes_down = is_lost && !lane.lost.swap(true, Ordering::Relaxed);
+        if takes_down {
             say!("note: {} has failed and gets no more scans: {}", lane.device.name(), line_of(&error));
         }
         let number = begun.number;
@@ -157,10 +159,10 @@ impl<'a> Lanes<'a> {
             let mut given_back = held(&self.given_back);
             let given = given_back.entry(number).or_default();
             given.by.push(lane.number);
-            given.lost += usize::from(is_lost);
+            given.taken_down += usize::from(takes_down);
             given.why = line_of(&error);
             let other = self.lanes.iter().any(|lane| lane.works() && !given.by.contains(&lane.number));
-            other && given.lost < MOST_LOST
+            other && given.taken_down < CAUSE
         };
         if !again {
             return self.outcomes.ended(number, begun.start, Err(error));

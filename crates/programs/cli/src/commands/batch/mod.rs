@@ -358,13 +358,12 @@ impl Outcomes<'_> {
     }
 
     fn ended(&self, number: usize, start: Instant, result: Result<()>) {
-        // It is left for the next run.
-        if stopped() && result.as_ref().is_err_and(is_interruption) {
-            self.items[number].files.remove_outdated_record();
-            return;
-        }
         if result.is_err() {
             self.items[number].files.remove_outdated_record();
+        }
+        // It is left for the next run.
+        if stopped() && result.as_ref().is_err_and(is_interruption) {
+            return;
         }
         self.add(
             number,

@@ -74,7 +74,8 @@ fn images(folder: &Path) -> Vec<Vec<u8>> {
 
 const OPTIONS: &str = "-m cg-sense --iterations 3";
 
-/// Each GPU computes, the images are those of one GPU, and the scan of a GPU that fails goes to another one.
+/// Each GPU computes, and the images equal the images of one GPU. If a GPU fails, its scan goes to another
+/// one.
 #[test]
 fn scans_go_to_all_gpus_and_leave_one_that_fails() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,7 +112,7 @@ fn scans_that_do_not_fit_a_gpu_go_to_another_one() {
     run(&context(&several), &batch(f, "two", OPTIONS)).unwrap();
     assert!(images(&f.join("one")) == images(&f.join("two")));
     assert!(drivers[0].calls() > 0 && several[0].synchronize().is_ok());
-    // Too little on both: the reason is told.
+    // Where both have too little, the summary has the reason.
     let (drivers, several) = cards(2);
     drivers.iter().for_each(|driver| driver.set(Fault::Memory { after: 0, bytes: 1000 }));
     let error = run(&context(&several), &batch(f, "none", OPTIONS)).unwrap_err().to_string();
@@ -120,7 +121,7 @@ fn scans_that_do_not_fit_a_gpu_go_to_another_one() {
     assert_eq!(summary.matches("memory").count(), SCANS, "{summary}");
 }
 
-/// Where all fail, each scan is told of, and none has an image.
+/// Where all GPUs fail, the summary has a reason for each scan, and no scan has an image.
 #[test]
 fn scans_without_a_gpu_that_works_fail() {
     let folder = tempfile::tempdir().unwrap();
