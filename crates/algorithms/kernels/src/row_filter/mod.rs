@@ -2,14 +2,21 @@
 
 mod cpu;
 mod cuda;
+mod outer;
 pub mod reference;
 
-pub(crate) use cuda::{builds, precompiled};
+pub(crate) use cuda::precompiled;
+pub use outer::add_outer;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 use rayspin_device::{Array, Backend, Device};
 use rayspin_line_fft::plan_f64;
+use rayspin_tune::Build;
+
+pub(crate) fn builds() -> Vec<Build> {
+    [cuda::builds(), outer::builds()].concat()
+}
 
 /// q(i) = Σ_j h(i − j) w(j) p(j) for every row p of an array `[…, row]`, with an even kernel h, weights w and
 /// zeros beyond the row, in f32.
@@ -338,6 +345,39 @@ mod tests {
             let after = after.min(len - 1 - before);
             let case = Case { before, columns: len - before - after, after, views, rows, weighted, seed };
             case.check(crate::cuda::gpus())?;
+        }
+    }
+
+    #[test]
+    fn outer_products_are_added_to_the_views_that_are_named() {
+        let devices: Vec<Device> =
+            crate::cuda::gpus().iter().cloned().chain([Device::cpu().unwrap()]).collect();
+        // More columns than a block has threads, an axis of 1, views in front and behind; then none.
+        for ([all, first, views], sides, [rows, columns]) in [
+            ([4, 1, 2], 2, [5, 301]),
+            ([1, 0, 1], 1, [1, 1]),
+            ([3, 2, 1], 3, [7, 64]),
+            ([2, 2, 0], 2, [3, 4]),
+        ] {
+            let draw =
+                |seed: u64, len: usize| (0..len).map(move |i| signed_unit(seed, i)).collect::<Vec<f32>>();
+            let mut values = draw(5, views * sides * rows);
+            // A side that ends in air.
+            values.iter_mut().take(rows).for_each(|value| *value = 0.0);
+            let (responses, before) = (draw(6, views * sides * columns), draw(7, all * rows * columns));
+            let wanted =
+                reference::added([first, views, sides], [rows, columns], &values, &responses, &before);
+            for device in &devices {
+                let values = Array::from_slice(device, &[views, sides, rows], &values).unwrap();
+                let responses = Array::from_slice(device, &[views, sides, columns], &responses).unwrap();
+                let mut found = Array::from_slice(device, &[all, rows, columns], &before).unwrap();
+                add_outer(&values, &responses, &mut found, first).unwrap();
+                for (found, wanted) in found.to_vec().unwrap().iter().zip(&wanted) {
+                    assert!((f64::from(*found) - wanted).abs() < 1e-6, "{found} for {wanted}");
+                }
+                assert!(add_outer(&values, &responses, &mut found, all - views + 1).is_err());
+                assert!(add_outer(&responses, &values, &mut found, first).is_err() || rows == columns);
+            }
         }
     }
 

@@ -17,10 +17,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use rayspin_core::{Error, ProjectionGeometry, Result, expect_len, voxels};
+use rayspin_device::Array;
 use rayspin_device::cpu::zeroed;
-use rayspin_device::{Array, BackendKind};
-use rayspin_kernels::row_filter::RowFilter;
-use rayspin_kernels::vector;
+use rayspin_kernels::row_filter::{RowFilter, add_outer};
 use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
@@ -64,11 +63,10 @@ const BROKEN: f64 = 2.0;
 /// Widths of the detector over which a cylinder goes on, and columns at least.
 const REACH: usize = 3;
 const REACHED: usize = 64;
-/// Views at a time, and values of corrections: what memory the extension takes does not grow with the scan.
-pub(super) const VIEWS: usize = 16;
+/// Views at a time: what memory the extension takes does not grow with the scan.
+pub(super) const VIEWS: usize = 64;
 /// Views that are looked at, at most, to tell of rows that an iterative method takes as they are.
 const LOOKED_AT: usize = 32;
-const VALUES: usize = 1 << 22;
 
 /// An end of a view's rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,6 +107,14 @@ impl Ends {
     fn is_empty(&self) -> bool {
         self.0.iter().flatten().all(Option::is_none)
     }
+}
+
+/// What filters the outlines of extensions, as rows with `pad` columns more on both sides, of which `more`
+/// are taken.
+pub(super) struct Outlines {
+    filter: RowFilter,
+    pad: usize,
+    more: usize,
 }
 
 /// The sides on which rows end inside the object: `count` is the number of views with such rows on either
@@ -292,21 +298,26 @@ impl FilteredBackprojection {
         if slope < 0.0 && root.is_finite() { root.max(0.0).sqrt().clamp(least, most) } else { most }
     }
 
-    /// The filtered outlines of the ends of a view, on both sides, and `more` columns beyond the filtered
-    /// row: `[view, side, column]`.
+    /// The filter of outlines, whose responses go `more` columns beyond the filtered row.
+    pub(super) fn outlines(&self, more: usize) -> Result<Outlines> {
+        let pad = self.reach().max(more);
+        let detector = self.widened.detector();
+        let kernel = ramp(detector.columns + 2 * pad, detector.pitch_mm[0]);
+        let filter = RowFilter::new(&self.device.host(), &kernel, |f| self.filter.at(f))?;
+        Ok(Outlines { filter, pad, more })
+    }
+
+    /// The filtered outlines of the ends of views, on both sides: `[view, side, column]`. `first` is the view
+    /// of the first ends.
     pub(super) fn responses(
         &self,
+        Outlines { filter, pad, more }: &Outlines,
         ends: &Ends,
         first: usize,
         range: Range<usize>,
-        more: usize,
     ) -> Result<Vec<f32>> {
-        let columns = self.widened.detector().columns;
-        let (reach, pad) = (self.reach(), self.reach().max(more));
+        let (columns, reach, host) = (self.widened.detector().columns, self.reach(), filter.device());
         let length = columns + 2 * pad;
-        let host = self.device.host();
-        let filter =
-            RowFilter::new(&host, &ramp(length, self.widened.detector().pitch_mm[0]), |f| self.filter.at(f))?;
         let mut rows = zeroed("extensions of rows", voxels(&[range.len(), 2, length])?)?;
         host.cpu_side().run(|| {
             rows.par_chunks_mut(length).enumerate().for_each(|(index, row)| {
@@ -326,7 +337,7 @@ impl FilteredBackprojection {
                 }
             });
         });
-        let rows = filter.apply(Array::from_vec(&host, &[2 * range.len(), length], rows)?, 0, None)?;
+        let rows = filter.apply(Array::from_vec(host, &[2 * range.len(), length], rows)?, 0, None)?;
         let part = |row: &[f32]| row[pad - more..pad + columns + more].to_vec();
         Ok(rows.cpu().chunks(length).flat_map(part).collect())
     }
@@ -349,46 +360,26 @@ impl FilteredBackprojection {
             ));
         }
         let [_, rows, columns] = self.widened.shape();
-        let some = self.extended_at_a_time();
-        for part in parts(views.len(), some) {
-            if part.clone().all(|view| ends.0[view].iter().all(Option::is_none)) {
+        let outlines = self.outlines(0)?;
+        for part in parts(views.len(), VIEWS) {
+            let of_part = &ends.0[part.clone()];
+            if of_part.iter().flatten().all(Option::is_none) {
                 continue;
             }
             let range = views.start + part.start..views.start + part.end;
-            let responses = self.responses(ends, views.start, range, 0)?;
-            let row_of = |index: usize, to: &mut [f32]| {
-                let (view, row) = (part.start + index / rows, index % rows);
-                let of_view = responses[index / rows * 2 * columns..].chunks(columns);
-                for (end, response) in ends.0[view].iter().zip(of_view) {
-                    let Some(end) = end else { continue };
-                    to.iter_mut()
-                        .zip(response)
-                        .for_each(|(to, value)| *to += end.values[self.first_row + row] * value);
+            let responses = self.responses(&outlines, ends, views.start, range)?;
+            let mut values = zeroed("ends of rows", of_part.len() * 2 * rows)?;
+            for (end, to) in of_part.iter().flatten().zip(values.chunks_mut(rows)) {
+                if let Some(end) = end {
+                    to.copy_from_slice(&end.values[self.first_row..self.first_row + rows]);
                 }
-            };
-            let (from, count) = (part.start * rows * columns, part.len() * rows * columns);
-            let cpu = self.device.cpu_side();
-            if filtered.device().kind() == BackendKind::Cpu {
-                let values = &mut filtered.cpu_mut()[from..from + count];
-                cpu.run(|| {
-                    values.par_chunks_mut(columns).enumerate().for_each(|(index, to)| row_of(index, to))
-                });
-            } else {
-                let mut values = zeroed("extensions of rows", count)?;
-                cpu.run(|| {
-                    values.par_chunks_mut(columns).enumerate().for_each(|(index, to)| row_of(index, to))
-                });
-                let values = Array::from_vec(filtered.device(), &[count], values)?;
-                vector::add_part(&values, filtered, from)?;
             }
+            let device = filtered.device();
+            let values = Array::from_vec(device, &[part.len(), 2, rows], values)?;
+            let responses = Array::from_vec(device, &[part.len(), 2, columns], responses)?;
+            add_outer(&values, &responses, filtered, part.start)?;
         }
         Ok(())
-    }
-
-    /// Views whose extensions are added at a time.
-    fn extended_at_a_time(&self) -> usize {
-        let [views, rows, columns] = self.widened.shape();
-        (VALUES / (rows * columns).max(1)).clamp(1, VIEWS).min(views)
     }
 
     /// Bytes that extensions of the rows of `views` views take on the host and on a GPU.
@@ -397,13 +388,12 @@ impl FilteredBackprojection {
             return [0, 0];
         }
         let [_, rows, columns] = self.widened.shape();
-        let some = self.extended_at_a_time().min(views);
         // Through Fourier space the response covers the padded row.
         let length = columns + 2 * self.reach().max(self.length());
-        let real = size_of::<f32>();
+        let (real, some) = (size_of::<f32>(), VIEWS.min(views));
         let ends = views * (2 * rows * real + 2 * size_of::<Option<End>>());
-        let responses = VIEWS.min(views) * 2 * 2 * length * real;
-        let added = some * rows * columns * real;
+        let responses = some * 2 * 2 * length * real;
+        let added = some * 2 * (rows + columns) * real;
         [(ends + responses + added) as u64, added as u64]
     }
 

@@ -210,9 +210,10 @@ impl FourierBackprojection {
         // The filtered row's first column is that many behind a padded row's first element.
         let front = before - self.rows.margins[0];
         let more = front.max(length - front - columns);
+        let outlines = self.rows.outlines(more)?;
         for part in crate::solving::parts(views, VIEWS) {
             let wide = columns + 2 * more;
-            let responses = self.rows.responses(ends, 0, part.clone(), more)?;
+            let responses = self.rows.responses(&outlines, ends, 0, part.clone())?;
             let to = &mut added[part.start * length..part.end * length];
             host.cpu_side().run(|| {
                 to.par_chunks_mut(length).enumerate().for_each(|(index, to)| {
