@@ -155,8 +155,13 @@ impl Reconstructor {
     /// A reconstructor with checked options.
     pub fn new(device: &Device, options: ReconOptions) -> Result<Self> {
         options.validate()?;
+        Ok(Self::of_checked(device, options))
+    }
+
+    /// A reconstructor with options that were checked before.
+    fn of_checked(device: &Device, options: ReconOptions) -> Self {
         let field_range = options.field_map.as_deref().map(range_of);
-        Ok(Self {
+        Self {
             device: device.clone(),
             options,
             cache: FrameCache::default(),
@@ -165,7 +170,7 @@ impl Reconstructor {
             used: None,
             mixing: None,
             extent: Extent::default(),
-        })
+        }
     }
 
     /// Calls `observer` with the image after each iteration (it is copied to the host for that, which takes

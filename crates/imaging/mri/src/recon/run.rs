@@ -151,7 +151,7 @@ impl SeriesRun {
         if let Some(basis) = &options.basis {
             basis.expect_frames(volumes)?;
         }
-        let mut reconstructor = Reconstructor::new(device, options.clone())?;
+        let mut reconstructor = Reconstructor::of_checked(device, options.clone());
         let repeated = volumes > 1 && !options.independent && options.basis.is_none();
         reconstructor.remember = repeated;
         Ok(Self {
