@@ -1,13 +1,13 @@
 //! The frames of a series on several devices: each goes to a device that is free, and images come in the
-//! order of the frames.
+//! order of the frames. While the first device makes an image, the next frames wait for the others.
 //!
 //! The first device leads: it makes what the other frames of a slice take over (maps, the largest eigenvalue,
 //! λ). Frames are independent after that. So a frame's image does not depend on the device that makes it, and
 //! the images are those of one device, bit for bit, if the devices are alike.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result};
@@ -22,27 +22,34 @@ use crate::scan::{Frame, Label};
 /// Images that may wait for an earlier one, for each device.
 const AHEAD: usize = 2;
 
-/// A device beside the first, and the thread that gives it work.
+/// A device beside the first, whose thread takes frames that wait.
 struct Lane {
+    number: usize,
     device: Device,
-    jobs: Sender<Job>,
-    results: Receiver<Done>,
-    /// The number of the frame in work.
-    busy: Option<usize>,
 }
 
 struct Job {
+    number: usize,
     label: Label,
     frame: Frame,
     choice: Choice,
 }
 
+/// What a device's thread says.
+enum Said {
+    Done(Box<Done>),
+    /// It takes no more frames.
+    Ended(usize),
+}
+
 struct Done {
+    lane: usize,
+    number: usize,
     label: Label,
     frame: Frame,
     /// What its coils became.
     mixing: Option<Arc<Mixing>>,
-    result: Result<Box<FrameImage>>,
+    result: Result<FrameImage>,
 }
 
 /// An image that may wait for those before it.
@@ -51,15 +58,76 @@ enum Ready {
     Made { label: Label, dims: usize, made: Box<FrameImage> },
 }
 
+/// Frames that wait for a device beside the first, the oldest first.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    /// Devices that have a frame in work.
+    busy: usize,
+    /// Devices that are to take no more.
+    leaving: BTreeSet<usize>,
+    closed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// The next frame for a device, when there is one; none where it is to end.
+    fn next(&self, lane: usize) -> Option<Job> {
+        let mut waiting = self.lock();
+        loop {
+            if waiting.closed || waiting.leaving.contains(&lane) {
+                return None;
+            }
+            if let Some(job) = waiting.jobs.pop_front() {
+                waiting.busy += 1;
+                return Some(job);
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The oldest frame, where more than `ahead` wait beyond those that idle ones of `lanes` devices take.
+    fn beyond(&self, lanes: usize, ahead: usize) -> Option<Job> {
+        let mut waiting = self.lock();
+        let idle = lanes.saturating_sub(waiting.busy);
+        if waiting.jobs.len() > idle + ahead { waiting.jobs.pop_front() } else { None }
+    }
+}
+
 /// Gives the frames of a series to devices.
 pub(super) struct Lanes<'a, 'm> {
     pub(super) run: &'a mut SeriesRun,
+    /// Devices that take frames.
     lanes: Vec<Lane>,
+    queue: &'a Queue,
+    said: Receiver<Said>,
+    /// Frames that wait for a device, or that one has.
+    away: usize,
     ready: BTreeMap<usize, Ready>,
     /// Frames that came, and images that were given.
     came: usize,
     given: usize,
     monitor: &'a Monitor<'m>,
+}
+
+impl Drop for Lanes<'_, '_> {
+    fn drop(&mut self) {
+        self.queue.change(|waiting| waiting.closed = true);
+    }
 }
 
 /// Takes images in the order of the frames.
@@ -73,42 +141,55 @@ pub(super) fn with_lanes<R, E: From<Error>>(
     monitor: &Monitor<'_>,
     work: impl FnOnce(&mut Lanes<'_, '_>) -> std::result::Result<R, E>,
 ) -> std::result::Result<R, E> {
+    let queue = Queue::default();
     std::thread::scope(|scope| {
-        let mut lanes = Vec::new();
-        for device in run.beside() {
-            let (jobs, given) = channel();
-            let (done, results) = channel();
-            let (own, options) = (device.clone(), run.options_beside());
+        let (says, said) = channel();
+        let (queue, beside, options) = (&queue, run.beside(), run.options_beside());
+        let (lanes, ready) = (Vec::with_capacity(beside.len()), BTreeMap::new());
+        let mut lanes = Lanes { run, lanes, queue, said, away: 0, ready, came: 0, given: 0, monitor };
+        for (number, device) in beside.into_iter().enumerate() {
+            let (own, options, says) = (device.clone(), options.clone(), says.clone());
             let refused = |error: std::io::Error| Error::Device {
                 what: "starting a thread for a device".to_owned(),
                 detail: error.to_string(),
             };
             std::thread::Builder::new()
-                .spawn_scoped(scope, move || serve(&own, &options, &given, &done, monitor))
+                .spawn_scoped(scope, move || {
+                    serve(number, &own, &options, queue, &Says(number, says), monitor)
+                })
                 .map_err(refused)?;
-            lanes.push(Lane { device, jobs, results, busy: None });
+            lanes.lanes.push(Lane { number, device });
         }
-        work(&mut Lanes { run, lanes, ready: BTreeMap::new(), came: 0, given: 0, monitor })
+        drop(says);
+        work(&mut lanes)
     })
 }
 
-/// Reconstructs the frames that come, until no more do.
+/// Where a thread says what it has done, and, however it ends, that it has.
+struct Says(usize, Sender<Said>);
+
+impl Drop for Says {
+    fn drop(&mut self) {
+        let _ = self.1.send(Said::Ended(self.0));
+    }
+}
+
+/// Reconstructs frames that wait, until there are no more or the device fails.
 fn serve(
+    lane: usize,
     device: &Device,
     options: &ReconOptions,
-    jobs: &Receiver<Job>,
-    done: &Sender<Done>,
+    queue: &Queue,
+    says: &Says,
     monitor: &Monitor<'_>,
 ) {
     let mut reconstructor = None;
     let mut moved: BTreeMap<u16, SharedMaps> = BTreeMap::new();
-    for Job { label, frame, mut choice } in jobs {
+    while let Some(Job { number, label, frame, mut choice }) = queue.next(lane) {
         let mixing = choice.mixing.clone();
         let made = || {
-            let reconstructor = match &mut reconstructor {
-                Some(made) => made,
-                None => reconstructor.insert(Reconstructor::new(device, options.clone())?),
-            };
+            let reconstructor =
+                reconstructor.get_or_insert_with(|| Reconstructor::of_checked(device, options.clone()));
             if let Some(maps) = choice.shared_maps() {
                 // The slice's maps come here once.
                 let own = moved.entry(label.slice).or_insert_with(|| maps.clone());
@@ -118,8 +199,11 @@ fn serve(
             choice.apply_to(reconstructor);
             reconstructor.kept_frame(&frame, monitor)
         };
-        let result = made().map(Box::new);
-        if done.send(Done { label, frame, mixing, result }).is_err() {
+        let result = made();
+        let fails = result.as_ref().err().is_some_and(is_of_device);
+        queue.lock().busy -= 1;
+        let done = Done { lane, number, label, frame, mixing, result };
+        if says.1.send(Said::Done(Box::new(done))).is_err() || fails {
             return;
         }
     }
@@ -144,10 +228,17 @@ impl Lanes<'_, '_> {
             Begun::Frame => self.number(),
         };
         self.give(take)?;
-        let free = self.lanes.iter().position(|lane| lane.busy.is_none());
-        match free.filter(|_| self.run.is_learned(label)) {
-            Some(lane) => self.send(lane, number, label, frame)?,
-            None => self.lead(number, label, frame)?,
+        match !self.lanes.is_empty() && self.run.is_learned(label) {
+            true => {
+                let choice = self.run.choice(&label, &frame)?;
+                self.away += 1;
+                self.queue.change(|waiting| waiting.jobs.push_back(Job { number, label, frame, choice }));
+                // One more for each device, so that none waits while the first is at work.
+                while let Some(job) = self.queue.beyond(self.lanes.len(), self.lanes.len()) {
+                    self.take_back(job)?;
+                }
+            }
+            false => self.lead(number, label, frame)?,
         }
         self.give(take)?;
         while self.ready.len() > AHEAD * (1 + self.lanes.len()) {
@@ -157,11 +248,14 @@ impl Lanes<'_, '_> {
         Ok(())
     }
 
-    /// Waits for all frames that came.
+    /// Makes the images of all frames that came.
     pub(super) fn finish(&mut self, take: &mut Take<'_>) -> Result<()> {
         self.give(take)?;
         while self.given < self.came {
-            self.wait()?;
+            match self.queue.beyond(self.lanes.len(), 0) {
+                Some(job) => self.take_back(job)?,
+                None => self.wait()?,
+            }
             self.give(take)?;
         }
         Ok(())
@@ -172,12 +266,24 @@ impl Lanes<'_, '_> {
         self.came - 1
     }
 
-    fn send(&mut self, lane: usize, number: usize, label: Label, frame: Frame) -> Result<()> {
-        let choice = self.run.choice(&label, &frame)?;
-        self.lanes[lane].busy = Some(number);
-        // A thread that has ended leaves no result, which the next one to look finds.
-        let _ = self.lanes[lane].jobs.send(Job { label, frame, choice });
-        Ok(())
+    /// Reconstructs a frame that waited on the first device.
+    fn take_back(&mut self, Job { number, label, frame, choice }: Job) -> Result<()> {
+        self.away -= 1;
+        self.lead_again(number, label, frame, choice.mixing)
+    }
+
+    /// Reconstructs a frame on the first device, which has prepared the coils of a later one.
+    fn lead_again(
+        &mut self,
+        number: usize,
+        label: Label,
+        frame: Frame,
+        mixing: Option<Arc<Mixing>>,
+    ) -> Result<()> {
+        let later = self.run.set_mixing(mixing);
+        let done = self.lead(number, label, frame);
+        self.run.set_mixing(later);
+        done
     }
 
     /// Estimates the maps of a slice from a frame that is no image of the series, for all its images.
@@ -212,6 +318,7 @@ impl Lanes<'_, '_> {
                     let Some(lane) = self.lanes.pop() else {
                         return Err(error);
                     };
+                    self.queue.change(|waiting| _ = waiting.leaving.insert(lane.number));
                     self.run.lead_by(lane.device);
                     self.run.note_failure(&failed, &error);
                 }
@@ -220,49 +327,57 @@ impl Lanes<'_, '_> {
         }
     }
 
-    /// Waits for the device that makes the next image.
+    /// Waits for an image of another device. Makes one where no other device is left.
     fn wait(&mut self) -> Result<()> {
-        let next = self.lanes.iter().position(|lane| lane.busy == Some(self.given));
-        let Some(lane) = next else {
+        if self.lanes.is_empty()
+            && let Some(job) = self.queue.beyond(0, 0)
+        {
+            return self.take_back(job);
+        }
+        if self.away == 0 {
             return Err(Error::value("images of several devices", "one for each frame", "fewer"));
-        };
-        let done = self.lanes[lane].results.recv().ok();
-        self.received(lane, done)
+        }
+        let ended = |_| Error::value("threads of devices", "at least one", 0);
+        let said = self.said.recv().map_err(ended)?;
+        self.heard(said)
     }
 
     /// Waits for all devices.
     fn collect_all(&mut self) -> Result<()> {
-        while let Some(lane) = self.lanes.iter().position(|lane| lane.busy.is_some()) {
-            let done = self.lanes[lane].results.recv().ok();
-            self.received(lane, done)?;
+        while self.away > 0 && !self.lanes.is_empty() {
+            self.wait()?;
         }
         Ok(())
     }
 
     /// Takes what a device has made. One that failed gets no more frames, and the first device makes its
     /// frame anew.
-    fn received(&mut self, lane: usize, done: Option<Done>) -> Result<()> {
-        let Some(number) = self.lanes[lane].busy.take() else { return Ok(()) };
-        let Some(Done { label, frame, mixing, result }) = done else {
-            return Err(Error::Device {
-                what: self.lanes[lane].device.describe(),
-                detail: "its thread ended".to_owned(),
-            });
+    fn heard(&mut self, said: Said) -> Result<()> {
+        let Done { lane, number, label, frame, mixing, result } = match said {
+            Said::Done(done) => *done,
+            Said::Ended(number) => {
+                return match self.lanes.iter().find(|lane| lane.number == number) {
+                    Some(lane) => Err(Error::Device {
+                        what: lane.device.describe(),
+                        detail: "its thread ended".to_owned(),
+                    }),
+                    None => Ok(()),
+                };
+            }
         };
+        self.away -= 1;
         match result {
             Ok(made) => {
                 let dims = frame.matrix.len();
-                self.ready.insert(number, Ready::Made { label, dims, made });
+                self.ready.insert(number, Ready::Made { label, dims, made: Box::new(made) });
                 Ok(())
             }
             Err(error) if is_of_device(&error) => {
-                let failed = self.lanes.remove(lane).device.describe();
-                self.run.note_failure(&failed, &error);
-                // The first device has prepared the coils of a later frame.
-                let later = self.run.set_mixing(mixing);
-                let done = self.lead(number, label, frame);
-                self.run.set_mixing(later);
-                done
+                if let Some(place) = self.lanes.iter().position(|one| one.number == lane) {
+                    let failed = self.lanes.remove(place).device.describe();
+                    self.run.note_failure(&failed, &error);
+                }
+                self.lead_again(number, label, frame, mixing)
             }
             Err(error) => Err(error),
         }
@@ -270,18 +385,8 @@ impl Lanes<'_, '_> {
 
     /// Gives the images whose turn it is, and looks which devices are done.
     fn give(&mut self, take: &mut Take<'_>) -> Result<()> {
-        let mut lane = 0;
-        while lane < self.lanes.len() {
-            let before = self.lanes.len();
-            if self.lanes[lane].busy.is_some() {
-                match self.lanes[lane].results.try_recv() {
-                    Ok(done) => self.received(lane, Some(done))?,
-                    Err(TryRecvError::Empty) => {}
-                    Err(TryRecvError::Disconnected) => self.received(lane, None)?,
-                }
-            }
-            // Devices that failed have left.
-            lane += usize::from(self.lanes.len() == before);
+        while let Ok(said) = self.said.try_recv() {
+            self.heard(said)?;
         }
         while let Some(ready) = self.ready.remove(&self.given) {
             let image = match ready {

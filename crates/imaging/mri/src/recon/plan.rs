@@ -298,8 +298,19 @@ pub fn assembling(frame: &Frame) -> u64 {
         }
 }
 
-/// Bytes of a frame on its way.
-fn samples_of(frame: &Frame) -> u64 {
+/// Bytes of a frame that waits.
+///
+/// ```
+/// use ndarray::ArrayD;
+/// use rayspin_core::{C32, Geometry};
+/// use rayspin_mri::recon::plan::{assembling, samples_of};
+/// use rayspin_mri::scan::Frame;
+///
+/// let frame = Frame::from_grid(ArrayD::from_elem(vec![8, 64, 64], C32::ONE), Geometry::default())?;
+/// assert!(samples_of(&frame) >= 8 * 64 * 64 * 8 && samples_of(&frame) < assembling(&frame));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn samples_of(frame: &Frame) -> u64 {
     let coils = frame.coils() as u64;
     let times = COMPLEX * frame.times.as_ref().map_or(0, Vec::len) as u64;
     let values = match &frame.samples {

@@ -79,12 +79,15 @@ impl Job for PlanJob<'_> {
             },
         );
         budget.stages.extend(core.stages);
-        // Each device beside the first has a frame in work, two images that wait for others, and copies on
-        // their way; one that takes coils of the frame has copies alone.
+        // For each device beside the first there is a frame in work, one that waits for it, two images that
+        // wait for others, and copies on their way; one that takes coils of the frame has copies alone.
         let beside = self.options.run.beside.iter();
         let staging = beside.map(|device| cuda::staging_bytes(device.cpu_side().threads())).sum::<u64>();
         let spread = self.options.shares(shape.coils).is_some();
-        let in_work = if spread { 0 } else { core::assembling(frame) + 4 * 8 * image };
+        let in_work = match spread {
+            true => 0,
+            false => core::assembling(frame) + core::samples_of(frame) + 4 * 8 * image,
+        };
         // Each slice's maps have a copy on the host, from which they go to all devices.
         let slices = (shape.images(source) / shape.frames.max(1)).max(1) as u64;
         let shared = match self.options.run.beside.is_empty() || spread || !self.options.needs_maps() {
