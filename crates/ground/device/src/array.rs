@@ -161,6 +161,7 @@ impl<T: Element> Array<T> {
             Storage::Cuda(buffer) => {
                 let mut values = crate::cpu::zeroed(self.host_copy(), self.len)?;
                 crate::cpu::prefer_huge_pages(&mut values);
+                self.device.cpu_side().take_pages(&mut values);
                 buffer.download(0, &mut values, HostCopy::Staged)?;
                 Ok(values)
             }

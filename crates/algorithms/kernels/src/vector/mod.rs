@@ -518,14 +518,27 @@ pub fn gather<S: Scalar>(x: &Array<S>, places: &Array<u32>, y: &mut Array<S>) ->
 /// # Ok::<(), rayspin_core::Error>(())
 /// ```
 pub fn expect_finite<S: Scalar>(what: &str, x: &Array<S>) -> Result<()> {
-    let first = match x.device().backend() {
-        Backend::Cpu(cpu) => cpu::first_not_finite(cpu, x.cpu()),
-        Backend::Cuda(cuda) => cuda::first_not_finite(cuda, x)?,
-    };
-    let Some(index) = first else { return Ok(()) };
+    let Some(index) = first_not_finite(x)? else { return Ok(()) };
     let mut value = Array::zeros(x.device(), &[1])?;
     value.copy_range(0, x, index, 1)?;
     Err(Error::NotFinite { what: what.to_owned(), index, found: value.to_vec()?[0].to_string() })
+}
+
+/// The index of the first NaN or infinity of `x`, if there is one.
+///
+/// ```
+/// use rayspin_device::{Array, Device};
+/// use rayspin_kernels::vector::first_not_finite;
+///
+/// let x = Array::from_vec(&Device::cpu()?, &[3], vec![0.0f32, f32::INFINITY, f32::NAN])?;
+/// assert_eq!(first_not_finite(&x)?, Some(1));
+/// # Ok::<(), rayspin_core::Error>(())
+/// ```
+pub fn first_not_finite<S: Scalar>(x: &Array<S>) -> Result<Option<usize>> {
+    match x.device().backend() {
+        Backend::Cpu(cpu) => Ok(cpu::first_not_finite(cpu, x.cpu())),
+        Backend::Cuda(cuda) => cuda::first_not_finite(cuda, x),
+    }
 }
 
 #[cfg(test)]

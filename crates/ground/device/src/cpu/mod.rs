@@ -9,6 +9,8 @@ mod stop;
 
 use std::sync::OnceLock;
 
+use bytemuck::Zeroable;
+use rayon::prelude::*;
 use rayspin_core::{Error, Result};
 
 pub use allocator::Allocator;
@@ -42,6 +44,27 @@ impl Cpu {
                 })
             })?;
         Ok(Self { pool, level })
+    }
+
+    /// Sets the first value of each page of memory that will be overwritten to 0, on all threads. The system
+    /// then gives the pages now, while a GPU computes, and a copy to them does not wait for that. Less than
+    /// 4 MiB is left as it is.
+    ///
+    /// ```
+    /// let device = rayspin_device::Device::cpu()?;
+    /// let mut image = vec![1.0f32; 2 << 20];
+    /// device.cpu_side().take_pages(&mut image);
+    /// assert_eq!(image[0], 0.0); // a copy overwrites it
+    /// # Ok::<(), rayspin_core::Error>(())
+    /// ```
+    pub fn take_pages<T: Zeroable + Send>(&self, memory: &mut [T]) {
+        const LEAST_BYTES: usize = 4 << 20;
+        if size_of_val(memory) >= LEAST_BYTES {
+            let page = 4096 / size_of::<T>().clamp(1, 4096);
+            self.run(|| {
+                memory.par_chunks_mut(page).with_min_len(512).for_each(|page| page[0] = T::zeroed());
+            });
+        }
     }
 
     /// Runs `work` inside the pool. `rayon`'s parallel iterators in `work` use only this device's threads. A

@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use rayspin_core::{Detector, Error, ProjectionGeometry, Result, View, VolumeGrid, expect_len, expect_shape};
-use rayspin_device::{Array, Device, HostCopy};
+use rayspin_device::{Array, BackendKind, Device, HostCopy};
 use rayspin_kernels::projection::{Projector, Weighting};
 use rayspin_kernels::row_filter::{self, RowFilter, Weights};
-use rayspin_kernels::vector;
+use rayspin_kernels::vector::{self, first_not_finite};
 use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
@@ -362,9 +362,14 @@ impl FilteredBackprojection {
             let row = row - self.first_row as f64;
             row_filter::DetectorPoint { row, column: column - before as f64, inverse_mm }
         };
-        let factor = |view: usize| (0..columns).map(move |column| self.weight(view, column + before) as f32);
         let places: Vec<_> = views.clone().map(place).collect();
-        let table: Vec<f32> = views.clone().flat_map(factor).collect();
+        let mut table = vec![0.0; views.len() * columns];
+        self.device.cpu_side().run(|| {
+            table.par_chunks_mut(columns).zip(views.clone()).for_each(|(table, view)| {
+                let weights = (before..).map(|column| self.weight(view, column) as f32);
+                table.iter_mut().zip(weights).for_each(|(to, weight)| *to = weight);
+            });
+        });
         let weights = Weights::new(self.filter_device(), table, &places, detector.pitch_mm)?;
         let mut filtered = self.ramp.apply(lines, before, Some(&weights))?;
         self.add_extensions(&mut filtered, views, ends)?;
@@ -381,7 +386,8 @@ impl FilteredBackprojection {
         Ok(slices)
     }
 
-    /// As [`backproject`](Self::backproject), into memory that is there.
+    /// As [`backproject`](Self::backproject), into memory that is there. Returns whether the values are known
+    /// to be finite: a GPU looks at them before they are copied.
     ///
     /// Errors: as [`backproject`](Self::backproject); another number of values.
     pub fn backproject_to(
@@ -390,11 +396,18 @@ impl FilteredBackprojection {
         planes: Range<usize>,
         views: usize,
         slices: &mut [f32],
-    ) -> Result<()> {
+    ) -> Result<bool> {
         expect_len("slices", &self.grid.slab(planes.start, planes.len())?.shape_zyx(), slices.len())?;
-        self.slab(filtered, planes, views)?.get(0, slices, HostCopy::Staged)?;
+        let slab = self.slab(filtered, planes, views)?;
+        let on_gpu = slab.device().kind() == BackendKind::Cuda;
+        if on_gpu {
+            slab.device().cpu_side().take_pages(slices);
+        }
+        // Voxels that are not finite may lie where nothing is seen.
+        let finite = on_gpu && first_not_finite(&slab)?.is_none();
+        slab.get(0, slices, HostCopy::Staged)?;
         self.clear_unseen(slices);
-        Ok(())
+        Ok(finite)
     }
 
     /// Slices that still have values outside of what is seen.

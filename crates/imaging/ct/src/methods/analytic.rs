@@ -128,8 +128,11 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
         if filtered.len() != projects.len() {
             return Err(lost("filtered projections"));
         }
-        let volume = match &projects[..] {
-            [one] if slabs == 1 => one.method.backproject(&filtered[0], one.planes.clone(), views)?,
+        let (volume, finite) = match &projects[..] {
+            // Its memory becomes the volume.
+            [one] if slabs == 1 && spec.device().kind() == BackendKind::Cpu => {
+                (one.method.backproject(&filtered[0], one.planes.clone(), views)?, false)
+            }
             several => {
                 let mut volume = zeroed("volume", voxels(&spec.grid().shape_zyx())?)?;
                 prefer_huge_pages(&mut volume);
@@ -140,19 +143,22 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
                     work.push((part, filtered, own));
                     rest = others;
                 }
-                at_once(spec.devices(), work, |index, (part, filtered, own)| {
+                let finite = at_once(spec.devices(), work, |index, (part, filtered, own)| {
+                    let mut finite = true;
                     for slab in spec.slabs(&part.planes) {
                         let first = (slab.start - part.planes.start) * slice;
                         let slices = &mut own[first..first + slab.len() * slice];
-                        part.method.backproject_to(filtered, slab.clone(), views, slices)?;
+                        finite &= part.method.backproject_to(filtered, slab.clone(), views, slices)?;
                         match index {
-                            0 => monitor.step(&format!("slices {} to {}", slab.start, slab.end - 1))?,
+                            0 if slabs > 1 => {
+                                monitor.step(&format!("slices {} to {}", slab.start, slab.end - 1))?;
+                            }
                             _ => monitor.check()?,
                         }
                     }
-                    Ok(())
+                    Ok(finite)
                 })?;
-                volume
+                (volume, finite.into_iter().all(|finite| finite))
             }
         };
         let made: Vec<Slab<'_>> = projects
@@ -165,7 +171,7 @@ pub(super) fn steps<'a>(spec: &'a Spec<'a>, filter: Filter) -> Result<Vec<Step<'
             })
             .collect();
         state.certify_backprojection(&made, projects[0].method.seen_radius_mm(), &volume)?;
-        state.finish(volume);
+        state.finish_looked_at(volume, finite);
         Ok(())
     };
     let filter_memory = |part: &Part| Ok(part.sizes.filter().memory);

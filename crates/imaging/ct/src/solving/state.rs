@@ -48,6 +48,8 @@ pub struct Solving<'a> {
     /// Filtered projections of each device, on a GPU where it holds all of its own.
     pub(crate) filtered: Vec<Array<f32>>,
     volume: Option<Vec<f32>>,
+    /// Whether the volume is known to be finite.
+    finite: bool,
     solve: Option<Solve>,
     notes: Vec<String>,
     certificates: Vec<Certificate>,
@@ -61,6 +63,7 @@ impl<'a> Solving<'a> {
             certify,
             filtered: Vec::new(),
             volume: None,
+            finite: false,
             solve: None,
             notes: Vec::new(),
             certificates: Vec::new(),
@@ -112,6 +115,12 @@ impl<'a> Solving<'a> {
     /// Stores the volume `[z, y, x]` in C order.
     pub fn finish(&mut self, volume: Vec<f32>) {
         self.volume = Some(volume);
+    }
+
+    /// As [`finish`](Self::finish), of a volume of which a GPU may have found that it is finite.
+    pub(crate) fn finish_looked_at(&mut self, volume: Vec<f32>, finite: bool) {
+        self.finish(volume);
+        self.finite = finite;
     }
 
     /// Stores the course of the iterations.
@@ -201,7 +210,9 @@ impl<'a> Solving<'a> {
     pub(crate) fn into_made(self) -> Result<Reconstruction> {
         let shape = self.spec.grid().shape_zyx();
         let volume = self.volume.ok_or_else(|| lost("volume"))?;
-        checks::expect_finite(self.spec.device(), &volume)?;
+        if !self.finite {
+            checks::expect_finite(self.spec.device(), &volume)?;
+        }
         let volume = Array3::from_shape_vec(shape, volume)
             .map_err(|e| Error::value("volume", "the grid's voxels", e))?;
         Ok(Reconstruction { volume, solve: self.solve, notes: self.notes, certificates: self.certificates })
