@@ -5,11 +5,12 @@
 //! cargo run --release -p rayspin --example several_gpus -- cuda:0 cuda:0,1
 //! ```
 //!
-//! Each argument is a list of GPUs, which may name a GPU twice. These variables set sizes; `SIZE=0`,
+//! Each argument is a list of GPUs, which may name a GPU twice. These variables set sizes; `IMAGE=0`,
 //! `FRAMES=0` and `CT=0` leave a part out:
 //!
 //! | variable | default | sets |
 //! |---|---|---|
+//! | `IMAGE` | 1 | whether there is an image |
 //! | `SIZE`, `COILS`, `SPOKES` | 256, 32, 20000 | the image: voxels along an axis, coils, spokes |
 //! | `ITERATIONS` | 20 | iterations of CG-SENSE, of the image and of each frame |
 //! | `FRAMES` | 32 | frames of the series, with half the size, a quarter of the coils and an eighth of the spokes |
@@ -19,11 +20,12 @@ use std::error::Error as AnyError;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ndarray::{Array2, Array3, ArrayD, IxDyn};
+use ndarray::{Array2, Array3, Array4, ArrayD};
 use rayspin::core::{
     C32, Detector, Error, Geometry, Monitor, Orbit, ProjectionGeometry, Trajectory, VolumeGrid,
 };
 use rayspin::ct;
+use rayspin::device::cpu::prefer_huge_pages;
 use rayspin::device::{Array, Device};
 use rayspin::kernels::vector::SumAcross;
 use rayspin::mri::methods::CgSense;
@@ -54,12 +56,17 @@ fn devices(list: &str) -> Result<Vec<Device>> {
 fn frame(size: usize, coils: usize, spokes: usize) -> Result<Frame> {
     let samples = 2 * size;
     let golden = std::f64::consts::PI * (3.0 - 5f64.sqrt());
+    let directions: Vec<[f64; 3]> = (0..spokes)
+        .map(|spoke| {
+            let z = 1.0 - (2 * spoke + 1) as f64 / spokes as f64;
+            let (sin, cos) = (golden * spoke as f64).sin_cos();
+            let flat = (1.0 - z * z).sqrt();
+            [flat * cos, flat * sin, z]
+        })
+        .collect();
     let points = Array2::from_shape_fn((spokes * samples, 3), |(row, axis)| {
         let (spoke, sample) = (row / samples, row % samples);
-        let z = 1.0 - (2 * spoke + 1) as f64 / spokes as f64;
-        let (sin, cos) = (golden * spoke as f64).sin_cos();
-        let flat = (1.0 - z * z).sqrt();
-        [flat * cos, flat * sin, z][axis] * (sample as f64 / samples as f64 - 0.5) * size as f64 * 0.999
+        directions[spoke][axis] * (sample as f64 / samples as f64 - 0.5) * size as f64 * 0.999
     });
     let trajectory = Trajectory::from_cycles_per_fov(points)?;
     let data = Array2::from_shape_fn((coils, spokes * samples), |(coil, i)| {
@@ -78,11 +85,34 @@ fn frame(size: usize, coils: usize, spokes: usize) -> Result<Frame> {
     })
 }
 
+/// A copy in large pages, as readers of files make them.
+fn as_read<T: Copy>(values: &[T]) -> Result<Vec<T>> {
+    let mut copy = Vec::with_capacity(values.len());
+    prefer_huge_pages(copy.spare_capacity_mut());
+    copy.extend_from_slice(values);
+    Ok(copy)
+}
+
+/// A copy of a frame.
+fn frame_as_read(frame: &Frame) -> Result<Frame> {
+    let samples = match &frame.samples {
+        Samples::NonCartesian { trajectory, data } => {
+            let values = as_read(data.as_slice().unwrap_or_default())?;
+            let data = Array2::from_shape_vec(data.dim(), values)?;
+            Samples::NonCartesian { trajectory: trajectory.clone(), data }
+        }
+        other => other.clone(),
+    };
+    let Frame { label, matrix, geometry, times, calibration, interpolated, .. } = frame.clone();
+    Ok(Frame { label, matrix, geometry, samples, times, calibration, interpolated })
+}
+
 fn maps(size: usize, coils: usize) -> Arc<ArrayD<C32>> {
-    Arc::new(ArrayD::from_shape_fn(IxDyn(&[coils, size, size, size]), |i| {
-        let axis = [i[3], i[2], i[1]][i[0] % 3] as f32 / size as f32;
-        C32::new(1.0 / (1.0 + axis + i[0] as f32), axis - 0.5)
-    }))
+    let maps = Array4::from_shape_fn([coils, size, size, size], |(coil, z, y, x)| {
+        let axis = [x, y, z][coil % 3] as f32 / size as f32;
+        C32::new(1.0 / (1.0 + axis + coil as f32), axis - 0.5)
+    });
+    Arc::new(maps.into_dyn())
 }
 
 fn options(iterations: usize, maps: &Arc<ArrayD<C32>>, devices: &[Device]) -> ReconOptions {
@@ -101,7 +131,7 @@ fn main() -> Result<()> {
     for (list, devices) in &lists {
         println!("{list}: {}", devices.iter().map(Device::name).collect::<Vec<_>>().join(", "));
     }
-    if size > 0 {
+    if number("IMAGE", 1) > 0 {
         let (one, maps) = (frame(size, coils, spokes)?, maps(size, coils));
         println!("CG-SENSE, {size}³ voxels, {coils} coils, {} samples a coil", spokes * 2 * size);
         let mut first = None;
@@ -112,7 +142,7 @@ fn main() -> Result<()> {
             }
         }
     }
-    if size > 0 && frames > 0 {
+    if frames > 0 {
         let (size, coils, spokes) = (size / 2, (coils / 4).max(1), spokes / 8);
         let (one, maps) = (frame(size, coils, spokes)?, maps(size, coils));
         println!("{frames} frames of {size}³ voxels, {coils} coils, {} samples a coil", spokes * 2 * size);
@@ -122,14 +152,16 @@ fn main() -> Result<()> {
         }
     }
     if detector > 0 {
-        fdk(&lists, detector)?;
+        fdk(&lists, detector, false)?;
+        fdk(&lists, detector, true)?;
     }
     Ok(())
 }
 
 /// The norm of the difference to what the first list made, as a part of the norm of that.
 fn apart(first: &mut Option<Vec<f32>>, made: impl Iterator<Item = f32>) -> f64 {
-    let made: Vec<f32> = made.collect();
+    // Some of a large volume.
+    let made: Vec<f32> = made.step_by(7).collect();
     let first = first.get_or_insert_with(|| made.clone());
     let pairs = made.iter().zip(&*first).map(|(&a, &b)| (f64::from(a), f64::from(b)));
     let [difference, whole] =
@@ -212,7 +244,7 @@ fn series(
     let options = options(iterations, maps, devices);
     let (mut seconds, mut made) = (Vec::new(), None);
     for _ in 0..3 {
-        let mut ready = vec![frame.clone(); frames];
+        let mut ready = (0..frames).map(|_| frame_as_read(frame)).collect::<Result<Vec<_>>>()?;
         let mut source = |label, _: &mut Vec<String>| {
             let frame = ready.pop().ok_or_else(|| Error::value("frames", "one more", "none"))?;
             Ok(Frame { label, ..frame })
@@ -232,24 +264,36 @@ fn series(
 }
 
 /// FDK of a cubic volume, from line integrals in memory to the volume in memory.
-fn fdk(lists: &[(String, Vec<Device>)], size: usize) -> Result<()> {
+fn fdk(lists: &[(String, Vec<Device>)], size: usize, truncated: bool) -> Result<()> {
     let views = 720 * size / 1024;
     let pitch = 400.0 / size as f64;
     let detector = Detector { rows: size, columns: size, pitch_mm: [2.0 * pitch; 2], radius_mm: None };
     let orbit = Orbit { source_to_axis_mm: Some(1000.0), axis_to_detector_mm: 1000.0, ..Orbit::default() };
     let geometry = ProjectionGeometry::orbit(detector, &orbit.turn(views))?;
-    let lines = Array3::from_shape_fn((views, size, size), |(view, row, column)| {
-        ((view + 3 * row + 5 * column) % 11) as f32 * 1e-2
-    });
+    // The object ends in air, or beyond the detector.
+    let half = if truncated { size } else { size * 2 / 5 };
+    let patterns: Vec<_> = (0..11)
+        .map(|pattern| {
+            Array2::from_shape_fn((size, size), |(row, column)| {
+                let value = 0.5 + ((pattern + 3 * row + 5 * column) % 11) as f32 * 1e-2;
+                if column.abs_diff(size / 2) < half { value } else { 0.0 }
+            })
+        })
+        .collect();
+    let mut lines = Array3::zeros((views, size, size));
+    let of_views = lines.outer_iter_mut().zip(patterns.iter().cycle());
+    of_views.for_each(|(mut lines, pattern)| lines.assign(pattern));
     let grid = VolumeGrid::new([size; 3], [pitch / 2f64.sqrt(); 3], [0.0; 3])?;
-    println!("FDK, {size}³ voxels, {views} views of {size} x {size}");
+    let object = if truncated { "of an object that is wider" } else { "that see the whole object" };
+    println!("FDK, {size}³ voxels, {views} views of {size} x {size} {object}");
     let mut first = None;
     for (list, devices) in lists {
         let mut options = ct::recon::ReconOptions::new(ct::methods::Fdk::default(), grid);
         options.beside = devices[1..].to_vec();
         let (mut seconds, mut made) = (Vec::new(), None);
         for _ in 0..3 {
-            let lines = lines.clone();
+            let values = as_read(lines.as_slice().unwrap_or_default())?;
+            let lines = Array3::from_shape_vec(lines.dim(), values)?;
             // The volume before goes first.
             drop(made.take());
             let start = Instant::now();
