@@ -7,6 +7,7 @@ mod fft;
 pub(super) mod library;
 mod module;
 mod peer;
+mod pins;
 mod probe;
 pub(super) mod staging;
 mod texture;
@@ -60,6 +61,7 @@ struct Machine {
     staging: Mutex<staging::Staging>,
     plans: Mutex<fft::Plans>,
     copy_streams: copy_streams::CopyStreams,
+    pins: pins::Pins,
 }
 
 /// The context and the stream, which everything on the device needs.
@@ -161,6 +163,7 @@ impl Machine {
             staging: Mutex::new(staging::Staging::new(shared.clone(), threads)),
             plans: Mutex::new(fft::Plans::new(shared.clone())),
             copy_streams: copy_streams::CopyStreams::new(shared.clone()),
+            pins: pins::Pins::new(shared.clone()),
             shared,
         })
     }
@@ -270,28 +273,12 @@ unsafe impl Driver for Machine {
     }
 
     fn pin(&self, bytes: u64) -> Result<*mut u8> {
-        let _entered = self.shared.enter()?;
-        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // SAFETY: the context is current; all of the new memory is set.
-        unsafe {
-            let pointer = cu::malloc_host(size, 0).map_err(|e| match e.0 {
-                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::Memory {
-                    what: "pinned host memory".to_owned(),
-                    needed: bytes,
-                    available: crate::cpu::memory().map_or(0, |(_, available)| available),
-                },
-                _ => failed("pinning host memory")(e),
-            })?;
-            pointer.cast::<u8>().write_bytes(0, size);
-            Ok(pointer.cast())
-        }
+        self.pins.pin(bytes)
     }
 
-    unsafe fn unpin(&self, pointer: *mut u8, _bytes: u64) {
-        if let Ok(_entered) = self.shared.enter() {
-            // SAFETY: as the caller promises.
-            let _ = unsafe { cu::free_host(pointer.cast()) };
-        }
+    unsafe fn unpin(&self, pointer: *mut u8, bytes: u64) {
+        // SAFETY: as the caller promises.
+        unsafe { self.pins.unpin(pointer, bytes) }
     }
 
     unsafe fn upload_async(&self, to: u64, from: *const u8, bytes: u64) -> Result<Arc<dyn Ticket>> {
