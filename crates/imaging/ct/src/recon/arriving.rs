@@ -8,7 +8,7 @@ use rayspin_run::{Budget, Bytes, Cost, Ledger, Memory, Step};
 use super::{ReconOptions, Reconstruction};
 use crate::analytic::{Filter, FilteredBackprojection, extension_note};
 use crate::scan::{angle_notes, view_angles};
-use crate::solving::checks::{Means, expect_finite, expect_met, note_of_seen};
+use crate::solving::checks::{Means, expect_finite, expect_met, first_not_finite, note_of_seen};
 use crate::solving::{REAL, lost};
 
 /// A volume to which views are added as they arrive, filtered and projected back, some at a time, on one
@@ -134,9 +134,9 @@ impl Arriving {
             let expected = format!("whole views of {rows} x {columns}, at most {}", view_count - self.done);
             return Err(Error::value("views that arrive", expected, format!("{} numbers", lines.len())));
         }
-        if let Some((offset, value)) = lines.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-            let index = self.done * rows * columns + offset;
-            return Err(Error::NotFinite { what: "line integrals".into(), index, found: value.to_string() });
+        if let Some(offset) = first_not_finite(self.volume.device(), &lines) {
+            let (index, found) = (self.done * rows * columns + offset, lines[offset].to_string());
+            return Err(Error::NotFinite { what: "line integrals".into(), index, found });
         }
         let views = self.done..self.done + count;
         let device = self.method.filter_device();

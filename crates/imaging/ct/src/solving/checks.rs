@@ -178,16 +178,20 @@ pub(crate) fn note_of_seen(grid: &VolumeGrid, radius_mm: f64) -> Result<Option<S
     }))
 }
 
-/// Errors: a voxel that is not finite.
-pub(crate) fn expect_finite(device: &Device, volume: &[f32]) -> Result<()> {
+/// The index of the first number that is not finite.
+pub(crate) fn first_not_finite(device: &Device, numbers: &[f32]) -> Option<usize> {
     let in_part = |(part, values): (usize, &[f32])| {
         // Without an early end, which the compiler cannot vectorise.
         let finite = values.iter().fold(true, |all, value| all & value.is_finite());
         let first = || values.iter().position(|value| !value.is_finite());
         if finite { None } else { first().map(|index| part * PART + index) }
     };
-    let found = || volume.par_chunks(PART).enumerate().find_map_first(in_part);
-    match device.cpu_side().run(found) {
+    device.cpu_side().run(|| numbers.par_chunks(PART).enumerate().find_map_first(in_part))
+}
+
+/// Errors: a voxel that is not finite.
+pub(crate) fn expect_finite(device: &Device, volume: &[f32]) -> Result<()> {
+    match first_not_finite(device, volume) {
         None => Ok(()),
         Some(index) => Err(Error::NotFinite {
             what: "reconstructed values".into(),

@@ -154,7 +154,7 @@ impl Extent {
 impl Reconstructor {
     /// A reconstructor with checked options.
     pub fn new(device: &Device, options: ReconOptions) -> Result<Self> {
-        options.validate()?;
+        device.cpu_side().run(|| options.validate())?;
         Ok(Self::of_checked(device, options))
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ndarray::ArrayD;
+use rayon::prelude::*;
 use rayspin_core::{C32, Error, Result};
 use rayspin_device::Device;
 use rayspin_run::{Certify, Step};
@@ -354,10 +355,15 @@ impl ReconOptions {
     }
 }
 
-fn expect_finite<T: ToString>(what: &str, values: &ArrayD<T>, finite: impl Fn(&T) -> bool) -> Result<()> {
+/// On the threads of the pool that the caller runs in: maps of 256³ voxels and 32 coils take one thread 0.6 s.
+fn expect_finite<T: ToString + Sync>(
+    what: &str,
+    values: &ArrayD<T>,
+    finite: impl Fn(&T) -> bool + Sync,
+) -> Result<()> {
     // Without an early end within a part, which the compiler cannot vectorise.
     let all = |part: &[T]| part.iter().fold(true, |all, value| all & finite(value));
-    if values.as_slice().is_some_and(|values| values.chunks(1 << 14).all(all)) {
+    if values.as_slice().is_some_and(|values| values.par_chunks(1 << 14).all(all)) {
         return Ok(());
     }
     match values.iter().enumerate().find(|(_, value)| !finite(value)) {

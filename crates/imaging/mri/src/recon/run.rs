@@ -134,7 +134,7 @@ pub(super) struct RunEnd {
 impl SeriesRun {
     pub(super) fn new(device: &Device, frames: Frames<'_>, options: &ReconOptions) -> Result<Self> {
         let Frames { labels, slices, mut notes } = frames;
-        options.validate()?;
+        device.cpu_side().run(|| options.validate())?;
         let preparation = Preparation::new(&options.prepare, &mut notes)?;
         let (volumes, taken) = grid_of(labels)?;
         if volumes > 1 && options.coil_images() {
