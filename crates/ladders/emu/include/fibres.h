@@ -410,8 +410,10 @@ static EMU_PLUMBING bool complete_exchange(Workspace* w, unsigned thread, int bu
     Thread* lanes = w->threads + first;
     Thread* me = &w->threads[thread];
     uint32_t here = 0;
-    for (unsigned l = 0; l < 32 && first + l < w->count; l++) {
-        if (!(me->mask >> l & 1) || lanes[l].state == DONE) continue;
+    // The lane that runs last comes first here, because it is the likeliest not to have come yet.
+    for (unsigned k = 0; k < 32; k++) {
+        unsigned l = w->backwards ? k : 31 - k;
+        if (first + l >= w->count || !(me->mask >> l & 1) || lanes[l].state == DONE) continue;
         bool came = (lanes[l].state == IN_WARP || (int)(first + l) == but) && lanes[l].kind == me->kind &&
                     lanes[l].mask == me->mask;
         if (!came) return false;

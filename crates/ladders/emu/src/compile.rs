@@ -16,7 +16,7 @@ use crate::counting::assembly::with_blocks;
 use crate::lock;
 use crate::loops::Loops;
 use crate::split::split;
-use crate::translate::{Tells, Ways, translate};
+use crate::translate::{HEADER, Tells, Ways, translate};
 use crate::words::{has_word, without_comments};
 
 /// Defined where the emulator compiles a program.
@@ -386,10 +386,36 @@ impl Compiler {
         made
     }
 
+    /// The text with its own header in a file that GCC compiles once into `folder`, because to read the header
+    /// takes as long as a small kernel. `None` if other macros change the header, or if it does not compile.
+    fn with_header(&self, text: &str, folder: &Path) -> Option<String> {
+        static BUSY: Mutex<()> = Mutex::new(());
+        let plain = !self.whole && !self.loops && self.tells == Tells::Nothing;
+        let (before, after) = text.split_once(HEADER).filter(|_| plain)?;
+        let flags = self.flags.join(" ");
+        let key = blake3::hash([HEADER, &self.version, &flags].join("\n").as_bytes()).to_hex();
+        let header = folder.join(format!("emulator-{}.h", &key[..32]));
+        let compiled = header.with_extension("h.gch");
+        let _alone = lock(&BUSY);
+        if private::open(&compiled).is_err() {
+            let (source, part) = (private::temporary(folder, "h"), private::temporary(folder, "gch"));
+            std::fs::write(&source, HEADER).and_then(|()| std::fs::rename(&source, &header)).ok()?;
+            // The compiler keeps the mode of a file that it writes.
+            private::create(&part).ok()?;
+            let flags = self.flags.iter().filter(|flag| !["-x", "c++", "-shared"].contains(flag));
+            let mut command = Command::new(&self.path);
+            command.args(["-x", "c++-header"]).args(flags).arg("-o").arg(&part).arg(&header);
+            command.output().ok().filter(|told| told.status.success())?;
+            std::fs::rename(&part, &compiled).ok()?;
+        }
+        Some(format!("{before}#include \"{}\"\n{after}", header.display()))
+    }
+
     fn compile(&self, text: &str, folder: &Path, path: &Path, key: &str) -> std::result::Result<(), Failure> {
         let failed = |words: String| Failure { words };
         let (source, part) = (private::temporary(folder, "cc"), private::temporary(folder, "so"));
-        std::fs::write(&source, text).map_err(io("writing", &source))?;
+        let short = self.with_header(text, folder);
+        std::fs::write(&source, short.as_deref().unwrap_or(text)).map_err(io("writing", &source))?;
         let run = |command: &mut Command| -> std::result::Result<(), Failure> {
             let told = command.output().map_err(io("running", &self.path))?;
             if told.status.success() {
@@ -526,6 +552,11 @@ mod tests {
         let first = written();
         library().unwrap();
         assert_eq!(written(), first, "it is not compiled again");
+        let headers = std::fs::read_dir(&folder).unwrap().filter(|entry| {
+            entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "gch")
+        });
+        let gcc = !compiler(&folder).version().contains("clang");
+        assert!(!gcc || headers.count() == 1, "GCC compiles the emulator's header once");
         let sound = std::fs::read(&path).unwrap();
         // Damaged libraries, cut ones and other programs' are replaced.
         let mut damaged = sound.clone();

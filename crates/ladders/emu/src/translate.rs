@@ -9,13 +9,18 @@ use rayspin_device::cuda::Program;
 use crate::loops::{Loops, opening, parted};
 use crate::split::{Refusal, Split, wishes};
 use crate::words::{
-    blank, declarators, declared, group, has_word, last_word, lead, skipped, statement_end, without_comments,
+    blank, declarators, declared, first_of, group, has_word, last_word, lead, skipped, statement_end, without_comments,
     word,
 };
 use crate::{CURAND_KERNEL, How};
 
-const FIBRES: &str = include_str!("../include/fibres.h");
-const HEADER: &str = include_str!("../include/emulate.h");
+/// What comes before a program's own text.
+pub(crate) const HEADER: &str = concat!(
+    "#line 1 \"fibres.h\"\n",
+    include_str!("../include/fibres.h"),
+    "#line 1 \"emulate.h\"\n",
+    include_str!("../include/emulate.h"),
+);
 const TEXTURE: &str = include_str!("../include/texture.h");
 /// The headers of the system that `runtime.h` needs; programs get them before any word of CUDA means
 /// something.
@@ -87,9 +92,6 @@ pub(crate) fn translate(program: &Program, ways: Option<&Ways>, tells: Tells) ->
     if reader.loops.is_some() {
         text.push_str("#define EMU_LOOPS 1\n");
     }
-    text.push_str("#line 1 \"fibres.h\"\n");
-    text.push_str(FIBRES);
-    text.push_str("#line 1 \"emulate.h\"\n");
     text.push_str(HEADER);
     if has_word(&program.text, "cudaTextureObject_t") {
         text.push_str("#line 1 \"texture.h\"\n");
@@ -128,8 +130,8 @@ pub(crate) fn translate_whole(
     for header in includes {
         text.push_str(&format!("#if __has_include(<{header}>)\n#include <{header}>\n#endif\n"));
     }
-    let own = [("fibres.h", FIBRES), ("emulate.h", HEADER), ("texture.h", TEXTURE)];
-    for (name, header) in own.into_iter().chain(RUNTIME) {
+    text.push_str(HEADER);
+    for (name, header) in [("texture.h", TEXTURE)].into_iter().chain(RUNTIME) {
         text.push_str(&format!("#line 1 \"{name}\"\n{header}"));
     }
     if has_word(source, "curand_init") || has_word(source, "curandState") {
@@ -415,21 +417,25 @@ impl<'a> Reader<'a> {
 
     /// Notes a variable; functions are passed by.
     fn variable(&mut self) {
-        let rest = without_comments(self.rest());
-        let end = rest.find(['(', ';', '=', '{', '[']).unwrap_or(rest.len());
-        let list = rest[end..].starts_with('(') || rest[end..].starts_with('{');
-        let names = match list {
+        let rest = self.rest();
+        let end = first_of(rest, &['(', ';', '=', '{', '[']).unwrap_or(rest.len());
+        let function = rest[end..].starts_with(['(', '{']);
+        let names: Vec<String> = match function {
             true => Vec::new(),
-            false => declared(&rest[word(&rest).len()..statement_end(&rest).unwrap_or(rest.len())]),
+            false => {
+                let end = statement_end(rest).unwrap_or(rest.len());
+                let text = without_comments(&rest[word(rest).len()..end]);
+                declared(&text).into_iter().map(str::to_owned).collect()
+            }
         };
         let statement = &self.out[self.statement..];
         if self.whole {
             let own = !has_word(statement, "extern") && !has_word(statement, "template");
-            self.registering = names.iter().filter(|_| own).map(|&name| name.to_owned()).collect();
+            self.registering = if own { names.clone() } else { Vec::new() };
         }
         for name in names {
-            if !self.variables.iter().any(|known| known == name) {
-                self.variables.push(name.to_owned());
+            if !self.variables.contains(&name) {
+                self.variables.push(name);
             }
         }
         self.copy(word(self.rest()).len());

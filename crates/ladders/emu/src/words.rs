@@ -2,6 +2,9 @@
 
 /// Length of the comment, string, or line for the preprocessor that `text` begins with.
 pub(crate) fn skipped(text: &str, before: Option<char>) -> Option<usize> {
+    if !text.starts_with(['/', '"', '\'', '#']) {
+        return None;
+    }
     let quoted = |quote: char| {
         let mut escaped = false;
         for (offset, c) in text.char_indices().skip(1) {
@@ -126,6 +129,19 @@ pub(crate) fn behind_name(text: &str) -> Option<usize> {
         }
     }
     Some(offset)
+}
+
+/// Where the first of these characters stands outside comments and strings.
+pub(crate) fn first_of(text: &str, wanted: &[char]) -> Option<usize> {
+    let mut offset = 0;
+    while let Some(c) = text[offset..].chars().next() {
+        match skipped(&text[offset..], Some('x')) {
+            Some(bytes) => offset += bytes,
+            None if wanted.contains(&c) => return Some(offset),
+            None => offset += c.len_utf8(),
+        }
+    }
+    None
 }
 
 /// Where the statement that `text` begins with has its semicolon.
