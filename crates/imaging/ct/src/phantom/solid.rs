@@ -43,8 +43,9 @@ pub struct Solid {
 /// Unit vectors may be off by this much.
 const UNIT: f64 = 1e-6;
 
+// Written out here and below: a compiler that optimises little makes calls of closures and iterators.
 fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
-    (0..3).map(|axis| a[axis] * b[axis]).sum()
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
 impl Solid {
@@ -96,11 +97,20 @@ impl Solid {
         if orthonormal { Ok(()) } else { fail("orthonormal axes", format!("{:?}", self.axes)) }
     }
 
+    fn from_centre(&self, point: [f64; 3]) -> [f64; 3] {
+        let [x, y, z] = self.centre_mm;
+        [point[0] - x, point[1] - y, point[2] - z]
+    }
+
+    /// A vector along its own axes, in half lengths.
+    fn own(&self, vector: [f64; 3]) -> [f64; 3] {
+        let ([u, v, w], [a, b, c]) = (self.axes, self.half_mm);
+        [dot(vector, u) / a, dot(vector, v) / b, dot(vector, w) / c]
+    }
+
     /// The range of t in which `start + t·along` lies in the solid; none where the line misses it.
     pub fn chord(&self, start: [f64; 3], along: [f64; 3]) -> Option<[f64; 2]> {
-        let from = std::array::from_fn(|axis| start[axis] - self.centre_mm[axis]);
-        let p: [f64; 3] = std::array::from_fn(|axis| dot(from, self.axes[axis]) / self.half_mm[axis]);
-        let d: [f64; 3] = std::array::from_fn(|axis| dot(along, self.axes[axis]) / self.half_mm[axis]);
+        let (p, d) = (self.own(self.from_centre(start)), self.own(along));
         // Axes of the round part and of the flat ends.
         let (round, flat) = match self.form {
             Form::Ellipsoid => (3, 3),
@@ -112,7 +122,8 @@ impl Solid {
             range = [range[0].max(low), range[1].min(high)];
             range[0] < range[1]
         };
-        for (p, d) in (flat..3).map(|axis| (p[axis], d[axis])) {
+        for axis in flat..3 {
+            let (p, d) = (p[axis], d[axis]);
             let [one, other] = [(-1.0 - p) / d, (1.0 - p) / d];
             let inside = if d == 0.0 { p.abs() <= 1.0 } else { within(one.min(other), one.max(other)) };
             if !inside {
@@ -165,8 +176,7 @@ impl Solid {
 
     /// Whether a point lies in the solid.
     pub fn contains(&self, point: [f64; 3]) -> bool {
-        let from = std::array::from_fn(|axis| point[axis] - self.centre_mm[axis]);
-        let [x, y, z]: [f64; 3] = std::array::from_fn(|axis| dot(from, self.axes[axis]) / self.half_mm[axis]);
+        let [x, y, z] = self.own(self.from_centre(point));
         let inside = match self.form {
             Form::Ellipsoid => x * x + y * y + z * z <= 1.0,
             Form::Cylinder => x * x + y * y <= 1.0 && z.abs() <= 1.0,
