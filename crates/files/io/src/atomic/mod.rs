@@ -72,7 +72,7 @@ impl Hold {
 /// stays as it was. A handler that ends the process uses [`hold`], so that nothing happens between the
 /// removal and the end.
 ///
-/// ```
+/// ```standalone_crate
 /// use rayspin_io::atomic::{remove_in_flight, write_stream_atomically};
 ///
 /// # let folder = tempfile::tempdir()?;
