@@ -215,7 +215,7 @@ fn frame_points(frame: &Frame) -> u64 {
 fn of_maps_that_are_cut() {
     let ball = frame(Sampling::Kooshball { spokes: 50, order: SphereOrder::Spiral }, [14, 12, 16], 8);
     let full = Sampling::Cartesian(CartesianPattern::Full);
-    let grid = frame(full, [24, 20, 28], 8);
+    let grid = frame(full, [20, 16, 20], 8);
     let device = Emulator::device().unwrap();
     let cuda = cuda(&device);
     for (frame, how) in [(&ball, "walsh"), (&grid, "walsh"), (&grid, "espirit")] {
