@@ -386,15 +386,16 @@ impl Compiler {
         made
     }
 
-    /// The text with its own header in a file that GCC compiles once into `folder`, because to read the header
-    /// takes as long as a small kernel. `None` if other macros change the header, or if it does not compile.
+    /// The text with the emulator's header in a file that GCC compiles once into `folder`: to read the header
+    /// takes as long as a small kernel. `None` if other macros change it, or if it does not compile.
     fn with_header(&self, text: &str, folder: &Path) -> Option<String> {
         static BUSY: Mutex<()> = Mutex::new(());
         let plain = !self.whole && !self.loops && self.tells == Tells::Nothing;
         let (before, after) = text.split_once(HEADER).filter(|_| plain)?;
         let flags = self.flags.join(" ");
         let key = blake3::hash([HEADER, &self.version, &flags].join("\n").as_bytes()).to_hex();
-        let header = folder.join(format!("emulator-{}.h", &key[..32]));
+        let name = format!("emulator-{}.h", &key[..32]);
+        let header = folder.join(&name);
         let compiled = header.with_extension("h.gch");
         let _alone = lock(&BUSY);
         if private::open(&compiled).is_err() {
@@ -405,10 +406,14 @@ impl Compiler {
             let flags = self.flags.iter().filter(|flag| !["-x", "c++", "-shared"].contains(flag));
             let mut command = Command::new(&self.path);
             command.args(["-x", "c++-header"]).args(flags).arg("-o").arg(&part).arg(&header);
-            command.output().ok().filter(|told| told.status.success())?;
+            if !command.output().is_ok_and(|told| told.status.success()) {
+                let _ = std::fs::remove_file(&part);
+                return None;
+            }
             std::fs::rename(&part, &compiled).ok()?;
         }
-        Some(format!("{before}#include \"{}\"\n{after}", header.display()))
+        // The source lies beside it.
+        Some(format!("{before}#include \"{name}\"\n{after}"))
     }
 
     fn compile(&self, text: &str, folder: &Path, path: &Path, key: &str) -> std::result::Result<(), Failure> {

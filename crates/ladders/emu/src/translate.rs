@@ -9,8 +9,8 @@ use rayspin_device::cuda::Program;
 use crate::loops::{Loops, opening, parted};
 use crate::split::{Refusal, Split, wishes};
 use crate::words::{
-    blank, declarators, declared, first_of, group, has_word, last_word, lead, skipped, statement_end, without_comments,
-    word,
+    blank, declarators, declared, first_of, group, has_word, last_word, lead, skipped, statement_end,
+    without_comments, word,
 };
 use crate::{CURAND_KERNEL, How};
 

@@ -97,7 +97,7 @@ impl Solid {
         if orthonormal { Ok(()) } else { fail("orthonormal axes", format!("{:?}", self.axes)) }
     }
 
-    fn from_centre(&self, point: [f64; 3]) -> [f64; 3] {
+    fn relative(&self, point: [f64; 3]) -> [f64; 3] {
         let [x, y, z] = self.centre_mm;
         [point[0] - x, point[1] - y, point[2] - z]
     }
@@ -110,7 +110,7 @@ impl Solid {
 
     /// The range of t in which `start + t·along` lies in the solid; none where the line misses it.
     pub fn chord(&self, start: [f64; 3], along: [f64; 3]) -> Option<[f64; 2]> {
-        let (p, d) = (self.own(self.from_centre(start)), self.own(along));
+        let (p, d) = (self.own(self.relative(start)), self.own(along));
         // Axes of the round part and of the flat ends.
         let (round, flat) = match self.form {
             Form::Ellipsoid => (3, 3),
@@ -176,7 +176,7 @@ impl Solid {
 
     /// Whether a point lies in the solid.
     pub fn contains(&self, point: [f64; 3]) -> bool {
-        let [x, y, z] = self.own(self.from_centre(point));
+        let [x, y, z] = self.own(self.relative(point));
         let inside = match self.form {
             Form::Ellipsoid => x * x + y * y + z * z <= 1.0,
             Form::Cylinder => x * x + y * y <= 1.0 && z.abs() <= 1.0,
