@@ -1,4 +1,5 @@
-// to[line, c] += Σ_s values[view, s, row] · responses[view, s, c], with line = view · rows + row. A block takes a line.
+// to[line, c] += Σ_s values[view, s, row] · responses[view, s, c], with line = view · rows + row. A block
+// takes a line.
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 add_outer(const float* __restrict__ values, const float* __restrict__ responses, float* __restrict__ to, const unsigned rows,

@@ -28,8 +28,8 @@ impl Pins {
         let _entered = self.shared.enter()?;
         let size = usize::try_from(bytes).unwrap_or(usize::MAX).max(SMALL);
         let kept = if size == SMALL { lock(&self.kept).pop() } else { None };
-        // SAFETY: the context is current. The memory is new or was given back, and has `size` bytes: all of it
-        // is set.
+        // SAFETY: the context is current. The memory is new or was given back, and has `size` bytes, which
+        // are all set.
         unsafe {
             let pointer = match kept {
                 Some(pointer) => pointer,
