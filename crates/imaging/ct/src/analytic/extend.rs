@@ -109,8 +109,8 @@ impl Ends {
     }
 }
 
-/// What filters the outlines of extensions, as rows with `pad` columns more on both sides, of which `more`
-/// are taken.
+/// The filter of the outlines of extensions. Its rows have `pad` columns more on both sides; responses have
+/// `more` of these.
 pub(super) struct Outlines {
     filter: RowFilter,
     pad: usize,

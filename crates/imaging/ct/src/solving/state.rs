@@ -117,7 +117,7 @@ impl<'a> Solving<'a> {
         self.volume = Some(volume);
     }
 
-    /// As [`finish`](Self::finish), of a volume of which a GPU may have found that it is finite.
+    /// Stores the volume, and whether a GPU has found that it is finite.
     pub(crate) fn finish_looked_at(&mut self, volume: Vec<f32>, finite: bool) {
         self.finish(volume);
         self.finite = finite;
