@@ -386,11 +386,13 @@ impl Compiler {
         made
     }
 
-    /// The text with the emulator's header in a file that GCC compiles once into `folder`: to read the header
-    /// takes as long as a small kernel. `None` if other macros change it, or if it does not compile.
-    fn with_header(&self, text: &str, folder: &Path) -> Option<String> {
+    /// The text with the emulator's header as a precompiled one in `folder`, and that: to read the header
+    /// takes GCC as long as a small kernel. `None` if other macros change it, or if it does not compile.
+    fn with_header(&self, text: &str, folder: &Path) -> Option<(String, PathBuf)> {
         static BUSY: Mutex<()> = Mutex::new(());
-        let plain = !self.whole && !self.loops && self.tells == Tells::Nothing;
+        // Clang takes no such header by a line of the source.
+        let clang = self.version.contains("clang");
+        let plain = !self.whole && !self.loops && self.tells == Tells::Nothing && !clang;
         let (before, after) = text.split_once(HEADER).filter(|_| plain)?;
         let flags = self.flags.join(" ");
         let key = blake3::hash([HEADER, &self.version, &flags].join("\n").as_bytes()).to_hex();
@@ -398,29 +400,35 @@ impl Compiler {
         let header = folder.join(&name);
         let compiled = header.with_extension("h.gch");
         let _alone = lock(&BUSY);
-        if private::open(&compiled).is_err() {
+        // GCC reads the text itself where a program's macros change it.
+        if private::open(&compiled).is_err() || private::open(&header).is_err() {
             let (source, part) = (private::temporary(folder, "h"), private::temporary(folder, "gch"));
-            std::fs::write(&source, HEADER).and_then(|()| std::fs::rename(&source, &header)).ok()?;
-            // The compiler keeps the mode of a file that it writes.
-            private::create(&part).ok()?;
-            let flags = self.flags.iter().filter(|flag| !["-x", "c++", "-shared"].contains(flag));
-            let mut command = Command::new(&self.path);
-            command.args(["-x", "c++-header"]).args(flags).arg("-o").arg(&part).arg(&header);
-            if !command.output().is_ok_and(|told| told.status.success()) {
+            let made = (|| {
+                private::create(&source)?.write_all(HEADER.as_bytes())?;
+                std::fs::rename(&source, &header)?;
+                // The compiler keeps the mode of a file that it writes.
+                private::create(&part)?;
+                let flags = self.flags.iter().filter(|flag| !["-x", "c++", "-shared"].contains(flag));
+                let mut command = Command::new(&self.path);
+                command.args(["-x", "c++-header"]).args(flags).arg("-o").arg(&part).arg(&header);
+                if !command.output()?.status.success() {
+                    return Err(std::io::Error::other("the header does not compile"));
+                }
+                std::fs::rename(&part, &compiled)
+            })();
+            if made.is_err() {
+                let _ = std::fs::remove_file(&source);
                 let _ = std::fs::remove_file(&part);
                 return None;
             }
-            std::fs::rename(&part, &compiled).ok()?;
         }
         // The source lies beside it.
-        Some(format!("{before}#include \"{name}\"\n{after}"))
+        Some((format!("{before}#include \"{name}\"\n{after}"), compiled))
     }
 
     fn compile(&self, text: &str, folder: &Path, path: &Path, key: &str) -> std::result::Result<(), Failure> {
         let failed = |words: String| Failure { words };
         let (source, part) = (private::temporary(folder, "cc"), private::temporary(folder, "so"));
-        let short = self.with_header(text, folder);
-        std::fs::write(&source, short.as_deref().unwrap_or(text)).map_err(io("writing", &source))?;
         let run = |command: &mut Command| -> std::result::Result<(), Failure> {
             let told = command.output().map_err(io("running", &self.path))?;
             if told.status.success() {
@@ -433,9 +441,19 @@ impl Compiler {
             Err(failed(format!("{}\n{}", source.display(), words.collect::<Vec<_>>().join("\n"))))
         };
         if self.tells != Tells::Nothing {
+            std::fs::write(&source, text).map_err(io("writing", &source))?;
             self.compile_telling(&source, folder, &part, run)?;
         } else {
-            run(Command::new(&self.path).args(&self.flags).arg("-o").arg(&part).arg(&source).arg("-lm"))?;
+            let made = |text: &str| {
+                std::fs::write(&source, text).map_err(io("writing", &source))?;
+                run(Command::new(&self.path).args(&self.flags).arg("-o").arg(&part).arg(&source).arg("-lm"))
+            };
+            let short = self.with_header(text, folder);
+            if short.as_ref().is_none_or(|(short, _)| made(short).is_err()) {
+                // The next program makes the header anew.
+                short.iter().for_each(|(_, header)| _ = std::fs::remove_file(header));
+                made(text)?;
+            }
         }
         let _ = std::fs::remove_file(&source);
         let code = std::fs::read(&part);
@@ -546,6 +564,57 @@ mod tests {
         assert!(!compiler.has_twin(&Program { name: "one", text: PROGRAM.to_owned(), defines: Vec::new() }));
     }
 
+    /// GCC compiles the emulator's header once. A header that is gone, damaged or another user's is no
+    /// obstacle.
+    #[test]
+    fn the_emulators_header_is_compiled_once_and_anew_if_it_is_not_sound() {
+        let folder = std::env::temp_dir().join(format!("rayspin-emulator-header-{}", std::process::id()));
+        if compiler(&folder).version().contains("clang") {
+            return;
+        }
+        // A macro whose name stands in the header makes GCC read its text.
+        let mut number = 0;
+        let mut library = || {
+            number += 1;
+            for defines in [vec![], vec![("Workspace", format!("Other{number}"))]] {
+                let text = format!("{PROGRAM}\n// {number}");
+                let program = Program { name: "header", text, defines };
+                assert!(compiler(&folder).library(&program).unwrap().exists());
+            }
+        };
+        library();
+        let found = |extension: &str| {
+            let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+            let found: Vec<_> =
+                entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+            assert_eq!(found.len(), 1, "{found:?}");
+            found[0].clone()
+        };
+        let (header, compiled) = (found("h"), found("gch"));
+        let written = || std::fs::metadata(&compiled).unwrap().modified().unwrap();
+        let first = written();
+        library();
+        assert_eq!(written(), first, "it is not compiled again");
+        std::fs::remove_file(&header).unwrap();
+        library();
+        assert!(header.exists() && written() != first);
+        let sound = std::fs::read(&compiled).unwrap();
+        for damaged in [&sound[..sound.len() / 2], &[]] {
+            std::fs::write(&compiled, damaged).unwrap();
+            library();
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::write(&header, "#error written by another\n").unwrap();
+            std::fs::set_permissions(&header, std::fs::Permissions::from_mode(0o666)).unwrap();
+            library();
+            assert_eq!(std::fs::metadata(&header).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(std::fs::read_to_string(&header).unwrap(), HEADER);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn only_whole_libraries_of_this_user_s_are_loaded() {
         let base = std::env::temp_dir().join(format!("rayspin-emulator-{}", std::process::id()));
@@ -557,11 +626,6 @@ mod tests {
         let first = written();
         library().unwrap();
         assert_eq!(written(), first, "it is not compiled again");
-        let headers = std::fs::read_dir(&folder).unwrap().filter(|entry| {
-            entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "gch")
-        });
-        let gcc = !compiler(&folder).version().contains("clang");
-        assert!(!gcc || headers.count() == 1, "GCC compiles the emulator's header once");
         let sound = std::fs::read(&path).unwrap();
         // Damaged libraries, cut ones and other programs' are replaced.
         let mut damaged = sound.clone();
