@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ndarray::ArrayD;
 use rayspin_core::{C32, Error, Monitor, Result};
@@ -16,7 +16,6 @@ use rayspin_device::Device;
 use super::run::{Begun, Choice, Nothing, SeriesRun};
 use super::{FrameImage, ReconOptions, Reconstructor};
 use crate::encoding::SharedMaps;
-use crate::prepare::Mixing;
 use crate::scan::{Frame, Label};
 
 /// Images that may wait for an earlier one, for each device.
@@ -47,8 +46,7 @@ struct Done {
     number: usize,
     label: Label,
     frame: Frame,
-    /// What its coils became.
-    mixing: Option<Arc<Mixing>>,
+    choice: Choice,
     result: Result<FrameImage>,
 }
 
@@ -59,15 +57,13 @@ enum Ready {
 }
 
 /// Frames that wait for a device beside the first, the oldest first.
-#[derive(Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
+struct Queue<J> {
+    waiting: Mutex<Waiting<J>>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
+struct Waiting<J> {
+    jobs: VecDeque<J>,
     /// Devices that have a frame in work.
     busy: usize,
     /// Devices that are to take no more.
@@ -75,18 +71,23 @@ struct Waiting {
     closed: bool,
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl<J> Queue<J> {
+    fn new() -> Self {
+        let waiting = Waiting { jobs: VecDeque::new(), busy: 0, leaving: BTreeSet::new(), closed: false };
+        Self { waiting: Mutex::new(waiting), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<J>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+    fn change(&self, change: impl FnOnce(&mut Waiting<J>)) {
         change(&mut self.lock());
         self.changed.notify_all();
     }
 
     /// The next frame for a device, when there is one; none where it is to end.
-    fn next(&self, lane: usize) -> Option<Job> {
+    fn next(&self, lane: usize) -> Option<J> {
         let mut waiting = self.lock();
         loop {
             if waiting.closed || waiting.leaving.contains(&lane) {
@@ -100,8 +101,9 @@ impl Queue {
         }
     }
 
-    /// The oldest frame, where more than `ahead` wait beyond those that idle ones of `lanes` devices take.
-    fn beyond(&self, lanes: usize, ahead: usize) -> Option<Job> {
+    /// Takes the oldest frame if more than `ahead` are left once each idle one of `lanes` devices has taken
+    /// one.
+    fn beyond(&self, lanes: usize, ahead: usize) -> Option<J> {
         let mut waiting = self.lock();
         let idle = lanes.saturating_sub(waiting.busy);
         if waiting.jobs.len() > idle + ahead { waiting.jobs.pop_front() } else { None }
@@ -113,7 +115,7 @@ pub(super) struct Lanes<'a, 'm> {
     pub(super) run: &'a mut SeriesRun,
     /// Devices that take frames.
     lanes: Vec<Lane>,
-    queue: &'a Queue,
+    queue: &'a Queue<Job>,
     said: Receiver<Said>,
     /// Frames that wait for a device, or that one has.
     away: usize,
@@ -141,7 +143,7 @@ pub(super) fn with_lanes<R, E: From<Error>>(
     monitor: &Monitor<'_>,
     work: impl FnOnce(&mut Lanes<'_, '_>) -> std::result::Result<R, E>,
 ) -> std::result::Result<R, E> {
-    let queue = Queue::default();
+    let queue = Queue::new();
     std::thread::scope(|scope| {
         let (says, said) = channel();
         let (queue, beside, options) = (&queue, run.beside(), run.options_beside());
@@ -165,7 +167,7 @@ pub(super) fn with_lanes<R, E: From<Error>>(
     })
 }
 
-/// Where a thread says what it has done, and, however it ends, that it has.
+/// Sends a thread's results, and a last message when the thread ends, also after a panic.
 struct Says(usize, Sender<Said>);
 
 impl Drop for Says {
@@ -179,30 +181,30 @@ fn serve(
     lane: usize,
     device: &Device,
     options: &ReconOptions,
-    queue: &Queue,
+    queue: &Queue<Job>,
     says: &Says,
     monitor: &Monitor<'_>,
 ) {
     let mut reconstructor = None;
     let mut moved: BTreeMap<u16, SharedMaps> = BTreeMap::new();
-    while let Some(Job { number, label, frame, mut choice }) = queue.next(lane) {
-        let mixing = choice.mixing.clone();
+    while let Some(Job { number, label, frame, choice }) = queue.next(lane) {
+        let mut own = choice.clone();
         let made = || {
             let reconstructor =
                 reconstructor.get_or_insert_with(|| Reconstructor::of_checked(device, options.clone()));
-            if let Some(maps) = choice.shared_maps() {
+            if let Some(maps) = own.shared_maps() {
                 // The slice's maps come here once.
-                let own = moved.entry(label.slice).or_insert_with(|| maps.clone());
-                own.on(device)?;
-                maps.clone_from(own);
+                let here = moved.entry(label.slice).or_insert_with(|| maps.clone());
+                here.on(device)?;
+                maps.clone_from(here);
             }
-            choice.apply_to(reconstructor);
+            own.apply_to(reconstructor);
             reconstructor.kept_frame(&frame, monitor)
         };
         let result = made();
         let fails = result.as_ref().err().is_some_and(is_of_device);
         queue.lock().busy -= 1;
-        let done = Done { lane, number, label, frame, mixing, result };
+        let done = Done { lane, number, label, frame, choice, result };
         if says.1.send(Said::Done(Box::new(done))).is_err() || fails {
             return;
         }
@@ -234,7 +236,7 @@ impl Lanes<'_, '_> {
                 self.away += 1;
                 self.queue.change(|waiting| waiting.jobs.push_back(Job { number, label, frame, choice }));
                 // One more for each device, so that none waits while the first is at work.
-                while let Some(job) = self.queue.beyond(self.lanes.len(), self.lanes.len()) {
+                while let Some(job) = self.beyond(self.lanes.len()) {
                     self.take_back(job)?;
                 }
             }
@@ -252,7 +254,7 @@ impl Lanes<'_, '_> {
     pub(super) fn finish(&mut self, take: &mut Take<'_>) -> Result<()> {
         self.give(take)?;
         while self.given < self.came {
-            match self.queue.beyond(self.lanes.len(), 0) {
+            match self.beyond(0) {
                 Some(job) => self.take_back(job)?,
                 None => self.wait()?,
             }
@@ -261,29 +263,24 @@ impl Lanes<'_, '_> {
         Ok(())
     }
 
+    /// The oldest queued frame, if more than `ahead` are left for the devices that are busy.
+    fn beyond(&mut self, ahead: usize) -> Option<Job> {
+        let job = self.queue.beyond(self.lanes.len(), ahead);
+        self.away -= usize::from(job.is_some());
+        job
+    }
+
     fn number(&mut self) -> usize {
         self.came += 1;
         self.came - 1
     }
 
-    /// Reconstructs a frame that waited on the first device.
+    /// Reconstructs a queued frame, or one that came back, on the first device.
     fn take_back(&mut self, Job { number, label, frame, choice }: Job) -> Result<()> {
-        self.away -= 1;
-        self.lead_again(number, label, frame, choice.mixing)
-    }
-
-    /// Reconstructs a frame on the first device, which has prepared the coils of a later one.
-    fn lead_again(
-        &mut self,
-        number: usize,
-        label: Label,
-        frame: Frame,
-        mixing: Option<Arc<Mixing>>,
-    ) -> Result<()> {
-        let later = self.run.set_mixing(mixing);
-        let done = self.lead(number, label, frame);
-        self.run.set_mixing(later);
-        done
+        let (dims, monitor) = (frame.matrix.len(), self.monitor);
+        let made = self.led(|run| run.chosen_frame(label, &frame, choice.clone(), monitor))?;
+        self.ready.insert(number, Ready::Made { label, dims, made: Box::new(made) });
+        Ok(())
     }
 
     /// Estimates the maps of a slice from a frame that is no image of the series, for all its images.
@@ -330,7 +327,7 @@ impl Lanes<'_, '_> {
     /// Waits for an image of another device. Makes one where no other device is left.
     fn wait(&mut self) -> Result<()> {
         if self.lanes.is_empty()
-            && let Some(job) = self.queue.beyond(0, 0)
+            && let Some(job) = self.beyond(0)
         {
             return self.take_back(job);
         }
@@ -353,7 +350,7 @@ impl Lanes<'_, '_> {
     /// Takes what a device has made. One that failed gets no more frames, and the first device makes its
     /// frame anew.
     fn heard(&mut self, said: Said) -> Result<()> {
-        let Done { lane, number, label, frame, mixing, result } = match said {
+        let Done { lane, number, label, frame, choice, result } = match said {
             Said::Done(done) => *done,
             Said::Ended(number) => {
                 return match self.lanes.iter().find(|lane| lane.number == number) {
@@ -377,7 +374,7 @@ impl Lanes<'_, '_> {
                     let failed = self.lanes.remove(place).device.describe();
                     self.run.note_failure(&failed, &error);
                 }
-                self.lead_again(number, label, frame, mixing)
+                self.take_back(Job { number, label, frame, choice })
             }
             Err(error) => Err(error),
         }
@@ -403,4 +400,48 @@ impl Lanes<'_, '_> {
 /// Whether the device is at fault, so that another one may do better.
 fn is_of_device(error: &Error) -> bool {
     matches!(error, Error::Device { .. } | Error::Memory { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_leaves_frames_to_idle_devices() {
+        let queue = Queue::new();
+        queue.change(|waiting| waiting.jobs.extend(0..4));
+        // Two idle devices take two, and one more may wait for each.
+        assert_eq!(queue.beyond(2, 2), None);
+        assert_eq!(queue.beyond(2, 1), Some(0), "the oldest");
+        assert_eq!(queue.next(0), Some(1));
+        assert_eq!(queue.beyond(2, 1), None);
+        // The device that is busy takes none of the two that are left.
+        assert_eq!(queue.beyond(2, 0), Some(2));
+        assert_eq!(queue.beyond(2, 0), None);
+        queue.change(|waiting| _ = waiting.leaving.insert(1));
+        assert_eq!(queue.next(1), None, "it is to take no more");
+        assert_eq!(queue.next(0), Some(3));
+        queue.change(|waiting| {
+            waiting.jobs.push_back(4);
+            waiting.closed = true;
+        });
+        assert_eq!(queue.next(0), None);
+        assert_eq!(queue.beyond(0, 0), Some(4), "no device is left");
+    }
+
+    #[test]
+    fn a_device_waits_for_a_frame_and_ends_with_the_queue() {
+        let queue = Queue::new();
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| std::iter::from_fn(|| queue.next(0)).collect::<Vec<_>>());
+            for number in 0..3 {
+                queue.change(|waiting| waiting.jobs.push_back(number));
+                while !queue.lock().jobs.is_empty() {
+                    std::thread::yield_now();
+                }
+            }
+            queue.change(|waiting| waiting.closed = true);
+            assert_eq!(taken.join().unwrap(), [0, 1, 2]);
+        });
+    }
 }

@@ -298,7 +298,7 @@ pub fn assembling(frame: &Frame) -> u64 {
         }
 }
 
-/// Bytes of a frame that waits.
+/// Bytes of host memory that a frame takes while it waits in a queue.
 ///
 /// ```
 /// use ndarray::ArrayD;

@@ -76,21 +76,23 @@ pub(super) struct Nothing {
 }
 
 /// What differs from frame to frame in the options of a reconstructor.
+#[derive(Clone)]
 pub(super) struct Choice {
     keep_maps: bool,
     eigenvalue: Option<f64>,
     maps: MapsOfSlice,
     method: Arc<dyn methods::Method>,
-    field_map: Option<ArrayD<f32>>,
-    pub(super) mixing: Option<Arc<Mixing>>,
+    field_map: Option<Arc<ArrayD<f32>>>,
+    mixing: Option<Arc<Mixing>>,
 }
 
 /// Where a frame's sensitivity maps are from.
+#[derive(Clone)]
 enum MapsOfSlice {
     /// Another frame of the slice.
     Shared(SharedMaps),
     /// The options.
-    Given(ArrayD<C32>),
+    Given(Arc<ArrayD<C32>>),
     /// The options as they are, or the frame itself.
     Own,
 }
@@ -110,12 +112,15 @@ impl Choice {
         reconstructor.cache.eigenvalue = eigenvalue;
         match maps {
             MapsOfSlice::Shared(maps) => reconstructor.cache.shared = Some(maps),
-            MapsOfSlice::Given(maps) => reconstructor.set_maps(Some(maps)),
+            MapsOfSlice::Given(maps) => {
+                reconstructor.options.maps = Some(maps);
+                reconstructor.cache.shared = None;
+            }
             MapsOfSlice::Own => reconstructor.cache.shared = None,
         }
         reconstructor.options.method = method;
         if field_map.is_some() {
-            reconstructor.set_field_map(field_map);
+            reconstructor.options.field_map = field_map;
         }
         reconstructor.mixing = mixing;
     }
@@ -260,6 +265,24 @@ impl SeriesRun {
         Ok(result)
     }
 
+    /// Reconstructs a frame on the first device, as was chosen before for it. The coils of a later frame may
+    /// have been prepared since then, and stay so.
+    pub(super) fn chosen_frame(
+        &mut self,
+        label: Label,
+        frame: &Frame,
+        choice: Choice,
+        monitor: &Monitor<'_>,
+    ) -> Result<FrameImage> {
+        let later = self.reconstructor.mixing.take();
+        choice.apply_to(&mut self.reconstructor);
+        let result = self.reconstructor.kept_frame(frame, monitor);
+        self.reconstructor.mixing = later;
+        let result = result?;
+        self.learn(label, &result)?;
+        Ok(result)
+    }
+
     /// The image `[z, y, x]` of a frame. Results of frames come in their order.
     pub(super) fn end(&mut self, label: Label, result: FrameImage, dims: usize) -> Result<ArrayD<C32>> {
         let mut image = as_volumes(self.taken_from(label, result, dims)?, dims);
@@ -271,11 +294,6 @@ impl SeriesRun {
     pub(super) fn end_empty(&mut self, Nothing { image, maps }: Nothing) -> ArrayD<C32> {
         self.maps.extend(maps.filter(|_| self.maps.len() < self.taken));
         image
-    }
-
-    /// Sets what becomes of the coils of the first device's next frame. Returns what was to become of them.
-    pub(super) fn set_mixing(&mut self, mixing: Option<Arc<Mixing>>) -> Option<Arc<Mixing>> {
-        std::mem::replace(&mut self.reconstructor.mixing, mixing)
     }
 
     /// The device that leads.
@@ -453,7 +471,7 @@ impl SeriesRun {
             && (several || self.preparation.changes_coils())
         {
             let given = maps_of_slice(given, &frame.matrix, position, self.scan_slices.len())?;
-            MapsOfSlice::Given(self.preparation.maps_of_prepared(label, given)?)
+            MapsOfSlice::Given(Arc::new(self.preparation.maps_of_prepared(label, given)?))
         } else {
             MapsOfSlice::Own
         };
@@ -468,7 +486,7 @@ impl SeriesRun {
             Some(given) if several => {
                 let shape = [&[self.scan_slices.len()], &frame.matrix[..]].concat();
                 rayspin_core::expect_shape("field map", &shape, given.shape())?;
-                Some(given.index_axis(ndarray::Axis(0), position).to_owned())
+                Some(Arc::new(given.index_axis(ndarray::Axis(0), position).to_owned()))
             }
             _ => None,
         };

@@ -84,12 +84,15 @@ impl Job for PlanJob<'_> {
         let beside = self.options.run.beside.iter();
         let staging = beside.map(|device| cuda::staging_bytes(device.cpu_side().threads())).sum::<u64>();
         let spread = self.options.shares(shape.coils).is_some();
+        // Each slice's maps have a copy on the host, from which they go to all devices. Given maps that are
+        // cut or mixed for a frame are its own.
+        let slices = (shape.images(source) / shape.frames.max(1)).max(1) as u64;
+        let own = self.options.maps.is_some() && (slices > 1 || self.options.independent);
+        let maps = if own { 2 * shape.coils as u64 * 8 * image } else { 0 };
         let in_work = match spread {
             true => 0,
-            false => core::assembling(frame) + core::samples_of(frame) + 4 * 8 * image,
+            false => core::assembling(frame) + core::samples_of(frame) + 4 * 8 * image + maps,
         };
-        // Each slice's maps have a copy on the host, from which they go to all devices.
-        let slices = (shape.images(source) / shape.frames.max(1)).max(1) as u64;
         let shared = match self.options.run.beside.is_empty() || spread || !self.options.needs_maps() {
             true => 0,
             false => slices * shape.coils as u64 * 8 * image,
