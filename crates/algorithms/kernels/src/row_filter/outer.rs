@@ -22,7 +22,7 @@ pub(super) fn builds() -> Vec<Build> {
     vec![Build { source: &SOURCE, defines: defines(), spill_bytes: 0 }]
 }
 
-/// Adds outer products to the rows `to[view, row, column]` of some views, `first` and those behind it:
+/// Adds outer products to the rows `to[view, row, column]` of consecutive views, beginning with `first`:
 ///
 /// ```text
 /// to(first + v, r, c) += Σ_s values(v, s, r) · responses(v, s, c)
@@ -63,7 +63,7 @@ pub fn add_outer(
     }
     expect_device("values of outer products", to.device(), values)?;
     expect_device("responses of outer products", to.device(), responses)?;
-    if views * sides * rows * columns == 0 {
+    if values.is_empty() || responses.is_empty() {
         return Ok(());
     }
     let device = to.device().clone();
@@ -99,8 +99,12 @@ fn launch(
 ) -> Result<()> {
     let [views, sides, rows] = [0, 1, 2].map(|axis| values.shape()[axis]);
     let columns = to.shape()[2];
-    let narrow =
-        |n: usize| u32::try_from(n).map_err(|_| Error::value("rows of outer products", "less than 2^32", n));
+    // The kernel's indices, and the blocks of a launch.
+    let narrow = |n: usize| match i32::try_from(n) {
+        Ok(narrow) => Ok(narrow.unsigned_abs()),
+        Err(_) => Err(Error::value("rows of outer products", "less than 2^31", n)),
+    };
+    narrow(sides * rows)?;
     let kernel = cuda.kernel(&SOURCE, &defines(), "add_outer")?;
     let (from, len) = (first * rows * columns, views * rows * columns);
     let mut to = to.cuda_mut();

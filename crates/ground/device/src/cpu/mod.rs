@@ -46,9 +46,9 @@ impl Cpu {
         Ok(Self { pool, level })
     }
 
-    /// Sets the first value of each page of memory that will be overwritten to 0, on all threads. The system
-    /// then gives the pages now, while a GPU computes, and a copy to them does not wait for that. Less than
-    /// 4 MiB is left as it is.
+    /// Writes 0 to the first value of each memory page, on all threads, so that the system allocates the
+    /// pages now and a later copy does not wait for it. What was there is lost. Slices of less than 4 MiB are
+    /// left as they are.
     ///
     /// ```
     /// let device = rayspin_device::Device::cpu()?;

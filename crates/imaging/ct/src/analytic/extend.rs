@@ -109,7 +109,7 @@ impl Ends {
     }
 }
 
-/// The filter of the outlines of extensions. Its rows have `pad` columns more on both sides; responses have
+/// The filter of the outlines of extensions. Its rows are `pad` columns longer on each side. Responses keep
 /// `more` of these.
 pub(super) struct Outlines {
     filter: RowFilter,
@@ -338,8 +338,11 @@ impl FilteredBackprojection {
             });
         });
         let rows = filter.apply(Array::from_vec(host, &[2 * range.len(), length], rows)?, 0, None)?;
-        let part = |row: &[f32]| row[pad - more..pad + columns + more].to_vec();
-        Ok(rows.cpu().chunks(length).flat_map(part).collect())
+        let wide = columns + 2 * more;
+        let mut responses = zeroed("extensions of rows", 2 * range.len() * wide)?;
+        let pairs = responses.chunks_mut(wide).zip(rows.cpu().chunks(length));
+        pairs.for_each(|(to, row)| to.copy_from_slice(&row[pad - more..][..wide]));
+        Ok(responses)
     }
 
     /// Adds what extensions of the rows of `views` add to filtered projections of these views.

@@ -10,10 +10,11 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 use rayspin_core::{Detector, Error, ProjectionGeometry, Result, View, VolumeGrid, expect_len, expect_shape};
+use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, BackendKind, Device, HostCopy};
 use rayspin_kernels::projection::{Projector, Weighting};
 use rayspin_kernels::row_filter::{self, RowFilter, Weights};
-use rayspin_kernels::vector::{self, first_not_finite};
+use rayspin_kernels::vector;
 use rayspin_run::choices;
 use serde::{Deserialize, Serialize};
 
@@ -363,7 +364,7 @@ impl FilteredBackprojection {
             row_filter::DetectorPoint { row, column: column - before as f64, inverse_mm }
         };
         let places: Vec<_> = views.clone().map(place).collect();
-        let mut table = vec![0.0; views.len() * columns];
+        let mut table = zeroed("weights of views", views.len() * columns)?;
         self.device.cpu_side().run(|| {
             table.par_chunks_mut(columns).zip(views.clone()).for_each(|(table, view)| {
                 let weights = (before..).map(|column| self.weight(view, column) as f32);
@@ -386,8 +387,8 @@ impl FilteredBackprojection {
         Ok(slices)
     }
 
-    /// As [`backproject`](Self::backproject), into memory that is there. Returns whether the values are known
-    /// to be finite: a GPU looks at them before they are copied.
+    /// As [`backproject`](Self::backproject), into memory that is there. Returns true if a GPU has checked
+    /// that all values are finite, and false if nobody has.
     ///
     /// Errors: as [`backproject`](Self::backproject); another number of values.
     pub fn backproject_to(
@@ -404,7 +405,7 @@ impl FilteredBackprojection {
             slab.device().cpu_side().take_pages(slices);
         }
         // Voxels that are not finite may lie where nothing is seen.
-        let finite = on_gpu && first_not_finite(&slab)?.is_none();
+        let finite = on_gpu && vector::first_not_finite(&slab)?.is_none();
         slab.get(0, slices, HostCopy::Staged)?;
         self.clear_unseen(slices);
         Ok(finite)

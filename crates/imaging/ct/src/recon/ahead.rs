@@ -4,6 +4,7 @@ use ndarray::Array3;
 use rayspin_core::{C32, Monitor, ProjectionGeometry, Result};
 use rayspin_device::cpu::zeroed;
 use rayspin_device::{Array, Device};
+use rayspin_kernels::row_filter::add_outer;
 use rayspin_kernels::vector;
 use rayspin_run::decisive;
 
@@ -53,7 +54,8 @@ pub fn rehearse(device: &Device, geometry: &ProjectionGeometry, options: &ReconO
 /// What adds extensions of rows, which zeros do not have.
 fn add(device: &Device, options: &ReconOptions) -> Result<()> {
     if options.method.filter().is_some() {
-        vector::add_part(&Array::<f32>::zeros(device, &[1])?, &mut Array::zeros(device, &[1])?, 0)
+        let one = Array::zeros(device, &[1, 1, 1])?;
+        add_outer(&one, &one, &mut Array::zeros(device, &[1, 1, 1])?, 0)
     } else if options.method.get("extend").is_some() {
         vector::axpy(1.0.into(), &Array::<C32>::zeros(device, &[1])?, &mut Array::zeros(device, &[1])?)
     } else {

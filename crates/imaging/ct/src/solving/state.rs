@@ -114,13 +114,12 @@ impl<'a> Solving<'a> {
 
     /// Stores the volume `[z, y, x]` in C order.
     pub fn finish(&mut self, volume: Vec<f32>) {
-        self.volume = Some(volume);
+        self.finish_looked_at(volume, false);
     }
 
     /// Stores the volume, and whether a GPU has found that it is finite.
     pub(crate) fn finish_looked_at(&mut self, volume: Vec<f32>, finite: bool) {
-        self.finish(volume);
-        self.finite = finite;
+        (self.volume, self.finite) = (Some(volume), finite);
     }
 
     /// Stores the course of the iterations.
