@@ -10,7 +10,7 @@
 //!
 //! | variable | default | sets |
 //! |---|---|---|
-//! | `IMAGE` | 1 | whether there is an image |
+//! | `IMAGE` | 1 | 0 leaves out the single image |
 //! | `SIZE`, `COILS`, `SPOKES` | 256, 32, 20000 | the image: voxels along an axis, coils, spokes |
 //! | `ITERATIONS` | 20 | iterations of CG-SENSE, of the image and of each frame |
 //! | `FRAMES` | 32 | frames of the series, with half the size, a quarter of the coils and an eighth of the spokes |
