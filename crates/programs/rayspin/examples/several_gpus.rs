@@ -86,25 +86,20 @@ fn frame(size: usize, coils: usize, spokes: usize) -> Result<Frame> {
 }
 
 /// A copy in large pages, as readers of files make them.
-fn as_read<T: Copy>(values: &[T]) -> Result<Vec<T>> {
+fn as_read<T: Copy>(values: &[T]) -> Vec<T> {
     let mut copy = Vec::with_capacity(values.len());
     prefer_huge_pages(copy.spare_capacity_mut());
     copy.extend_from_slice(values);
-    Ok(copy)
+    copy
 }
 
 /// A copy of a frame.
 fn frame_as_read(frame: &Frame) -> Result<Frame> {
-    let samples = match &frame.samples {
-        Samples::NonCartesian { trajectory, data } => {
-            let values = as_read(data.as_slice().unwrap_or_default())?;
-            let data = Array2::from_shape_vec(data.dim(), values)?;
-            Samples::NonCartesian { trajectory: trajectory.clone(), data }
-        }
-        other => other.clone(),
-    };
-    let Frame { label, matrix, geometry, times, calibration, interpolated, .. } = frame.clone();
-    Ok(Frame { label, matrix, geometry, samples, times, calibration, interpolated })
+    let mut copy = frame.clone();
+    if let Samples::NonCartesian { data, .. } = &mut copy.samples {
+        *data = Array2::from_shape_vec(data.dim(), as_read(data.as_slice().unwrap_or_default()))?;
+    }
+    Ok(copy)
 }
 
 fn maps(size: usize, coils: usize) -> Arc<ArrayD<C32>> {
@@ -292,7 +287,7 @@ fn fdk(lists: &[(String, Vec<Device>)], size: usize, truncated: bool) -> Result<
         options.beside = devices[1..].to_vec();
         let (mut seconds, mut made) = (Vec::new(), None);
         for _ in 0..3 {
-            let values = as_read(lines.as_slice().unwrap_or_default())?;
+            let values = as_read(lines.as_slice().unwrap_or_default());
             let lines = Array3::from_shape_vec(lines.dim(), values)?;
             // The volume before goes first.
             drop(made.take());

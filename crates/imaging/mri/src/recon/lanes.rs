@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(queue.beyond(2, 1), Some(0), "the oldest");
         assert_eq!(queue.next(0), Some(1));
         assert_eq!(queue.beyond(2, 1), None);
-        // The device that is busy takes none of the two that are left.
+        // The busy device takes none of the two frames left.
         assert_eq!(queue.beyond(2, 0), Some(2));
         assert_eq!(queue.beyond(2, 0), None);
         queue.change(|waiting| _ = waiting.leaving.insert(1));
